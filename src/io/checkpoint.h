@@ -1,0 +1,38 @@
+/* checkpoint.h5: all that is needed to resume exactly and to predict. Always complete: written to a temporary name, flushed to
+ * disk, renamed.
+ *
+ *   attributes  format (int, 1), step (uint64), seed (uint64), precision, machine, executor, config (the resolved TOML text)
+ *   /parameters/<name>   one dataset a block of the network, by name and shape, in the run's precision
+ *   /network/fixed       float64: the untrained numbers (Fourier matrix)
+ *   /optimizer/m, /optimizer/v   whole vectors in the run's precision
+ *   /step                the words: step, phase, phase_step, optimizer_step, rows, and the last row's scalars
+ *   /unknowns            a group, empty until a problem has unknowns
+ */
+#ifndef PN_IO_CHECKPOINT_H
+#define PN_IO_CHECKPOINT_H
+
+#include "kernels/words.h"
+#include "network/network.h"
+
+typedef struct pn_checkpoint {
+    pn_real real;
+    const pn_network *network; /* borrowed: block names and shapes, fixed numbers */
+    void *parameters;          /* [network->parameters] in `real` */
+    void *moments;             /* [2][network->parameters] in `real` */
+    pn_words words;
+    uint64_t phase;            /* index of the [[train]] phase */
+    uint64_t seed;
+    double seconds;            /* of training so far, over all resumptions */
+    const char *config;        /* resolved TOML */
+    const char *machine;       /* device, toolkit, lowering: what exact resume depends on */
+    const char *executor;
+} pn_checkpoint;
+
+pinn_status pn_checkpoint_write(const char *path, const pn_checkpoint *checkpoint);
+/* Fills parameters, moments (arrays of the caller's), words, phase, seed, seconds; checks names and shapes against `network` and the
+ * precision. `config` and `machine` are returned as owned strings (pn_free). IO errors name the file and what is missing. */
+pinn_status pn_checkpoint_read(const char *path, pn_checkpoint *checkpoint, char **config, char **machine);
+/* Only the stored config text (owned, pn_free), to compare before a network exists. */
+pinn_status pn_checkpoint_read_config(const char *path, char **config);
+
+#endif

@@ -1,0 +1,79 @@
+/* The network pass: points in, loss sums and the gradient's partial sums out; or, for evaluation, points in, fields out.
+ *
+ * One description, two lowerings. Tiled (CPU): each tile of points goes through forward, residual, adjoint and backward while it
+ * sits in cache; groups of tiles add into their own partial gradient. Layered (CPU and GPU): one GEMM a layer over all rows and one
+ * pointwise kernel a layer for all point sets.
+ */
+#ifndef PN_NETWORK_PASS_H
+#define PN_NETWORK_PASS_H
+
+#include "expression/expression.h"
+#include "network/network.h"
+#include "pinn_graph.h"
+
+/* Points with one layout and one residual program. */
+typedef struct pn_pass_set {
+    const pn_layout *layout;
+    size_t points;
+    size_t point_columns;  /* coordinates, then `coordinates` normals if the set has them, then extra columns (reference values) */
+    size_t point_offset;   /* elements: column k starts at point_offset + k*points in the points plane */
+    const pn_value *residual; size_t residuals; /* training: nodes of `ir` over the scope's slots */
+    size_t first_term;     /* residual k is term first_term + k */
+} pn_pass_set;
+
+/* Where the parts of a sum lie: entry i in [first, first+count) of the total is the sum over r < rows, in that order, of
+ * base[r*stride + i - first]. */
+typedef struct pn_partial {
+    size_t first, count, rows, stride;
+    size_t offset; /* elements into the partials plane */
+} pn_partial;
+
+typedef enum pn_lowering { PN_LOWERING_AUTO, PN_LOWERING_TILED, PN_LOWERING_LAYERED } pn_lowering;
+
+typedef struct pn_pass_spec {
+    pinn_context *context;
+    pn_real real;
+    bool tf32;             /* allow tf32 products (GPU only) */
+    pn_lowering lowering;  /* AUTO: tiled on the CPU, layered on a GPU */
+    const pn_network *network;
+    pn_scope *scope;
+    pn_ir *ir;             /* adjoints are built in it */
+    const pn_pass_set *set; size_t sets;
+    size_t terms;
+    pinn_plane *parameters; /* device, [network->parameters] */
+    pinn_plane *points;     /* device */
+    pinn_plane *scale;      /* training: device, [terms] in `real`: 2*weight/points, so that d loss/d r = scale*r */
+    bool evaluate;          /* forward only: fields are stored, no loss, no gradient */
+} pn_pass_spec;
+
+typedef struct pn_pass pn_pass;
+
+/* Allocates all planes (workspace, partials), compiles programs and kernels. Errors also: UNSUPPORTED (tf32 on a CPU), REFUSED with
+ * the bytes needed when memory is short. */
+pinn_status pn_pass_create(const pn_pass_spec *spec, pn_pass **out);
+void pn_pass_destroy(pn_pass *pass);
+/* Appends the pass's nodes. */
+pinn_status pn_pass_record(pn_pass *pass, pinn_graph *graph);
+
+/* Training results. Gradient: entries are parameters; `partials` in `real`. Losses: entries are terms (sums of squares, not yet
+ * divided by points), float64. Partials cover every entry; entries no partial covers are 0. Several partials never overlap. */
+pinn_plane *pn_pass_gradient_partials(const pn_pass *pass);
+const pn_partial *pn_pass_gradient_partial(const pn_pass *pass, size_t *count);
+pinn_plane *pn_pass_loss_partials(const pn_pass *pass);
+const pn_partial *pn_pass_loss_partial(const pn_pass *pass, size_t *count);
+/* Evaluation result: device plane, [set][fields][points] in `real`, sets one after another. */
+pinn_plane *pn_pass_fields(const pn_pass *pass);
+
+/* For plans and benches. */
+typedef struct pn_pass_cost {
+    size_t rows;                 /* of the stacked activation matrix */
+    double product_operations;   /* floating-point operations in GEMMs, one pass */
+    double pointwise_operations; /* arithmetic + special */
+    double bytes;                /* moved between memory and kernels by the layered pass (each operand once) */
+    size_t workspace_bytes, partial_bytes;
+    size_t tile_points, tile_groups; /* tiled: points a tile, partial gradients; 0 otherwise */
+} pn_pass_cost;
+void pn_pass_get_cost(const pn_pass *pass, pn_pass_cost *out);
+const char *pn_pass_lowering_name(const pn_pass *pass); /* "tiled", "layered" */
+
+#endif

@@ -1,0 +1,196 @@
+/* pinn_graph.h - record a step once, replay it: as a CUDA graph, node by node on a CUDA stream, or on the CPU.
+ *
+ * The idea. A *context* owns one stream. *Planes* are named pieces of memory with a place (device, pinned, host) and a fixed
+ * address. Between pinn_graph_begin and pinn_graph_build a *graph* is a list of *nodes*: operations, copies and host functions,
+ * each with the planes it reads and writes. Program order is dependency order. Recording runs nothing. The list is then run by
+ * the context's executor, the same nodes in the same order:
+ *
+ *     PINN_EXECUTOR_GRAPH   instantiated once as a CUDA graph, one driver call a replay
+ *     PINN_EXECUTOR_EAGER   every node launched on the stream: the oracle, and the mode for debuggers and sanitizers
+ *     PINN_EXECUTOR_CPU     no GPU: the nodes' CPU forms, at once, in the calling thread
+ *
+ * Places are logical on the CPU too, so a machine without a GPU refuses what CUDA would refuse.
+ *
+ *     pinn_plane *x, *home;
+ *     pinn_plane_create(context, "x", PINN_DEVICE, bytes, &x);
+ *     pinn_plane_create(context, "home", PINN_PINNED, bytes, &home);
+ *     pinn_graph_begin(graph);
+ *     pinn_graph_operation(graph, &step, &sizes, sizeof sizes, PINN_PLANES(x), PINN_PLANES(x));
+ *     pinn_graph_copy(graph, x, home);                       // device to host: the direction follows from the places
+ *     pinn_graph_host(graph, "check energy", check, user, PINN_PLANES(home), PINN_NO_PLANES);
+ *     pinn_graph_launch(graph, 1000);                        // builds, replays 1000 times, waits
+ *
+ * What a replay does depends only on what the planes hold: arguments of an operation are sizes and constants, frozen when it is
+ * recorded. Anything that changes from replay to replay lives in a plane.
+ *
+ * Threads. A context and all that belongs to it are used by one thread at a time; several contexts may be used by several threads.
+ * Host functions run on a thread of the CUDA runtime (or inside launch/enqueue on the CPU); they must not call this library with
+ * the same context: such a call fails at once.
+ *
+ * Ownership. create/destroy pairs own; planes and operations passed to a node are borrowed and must outlive the graph's use;
+ * argument bytes are copied. Functions return a status and write results through the last pointer only on success; the text
+ * behind a failure is pinn_error_message().
+ *
+ * Not supported: unified (managed) memory.
+ */
+#ifndef PINN_GRAPH_H
+#define PINN_GRAPH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "pinn_status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- context ------------------------------------------------------------------------------------------------------------- */
+
+typedef struct pinn_context pinn_context;
+
+typedef enum pinn_executor { PINN_EXECUTOR_GRAPH, PINN_EXECUTOR_EAGER, PINN_EXECUTOR_CPU } pinn_executor;
+
+/* Receives one line per capture, re-capture (with its reason) and deferred failure. Called on the thread that uses the context. */
+typedef void pinn_message_function(void *user, const char *line);
+
+typedef struct pinn_context_options {
+    pinn_executor executor;
+    int device;                     /* CUDA ordinal; ignored by PINN_EXECUTOR_CPU */
+    size_t blas_workspace;          /* bytes given to cuBLAS for good; 0 = 32 MiB (what NVIDIA recommends for Hopper) */
+    pinn_message_function *message; /* NULL = silent */
+    void *message_user;             /* borrowed */
+} pinn_context_options;
+
+/* Number of CUDA devices this build and machine can use; 0 without CUDA. Never fails. */
+int pinn_device_count(void);
+
+/* Errors: UNSUPPORTED (no CUDA in this build, no such device, compute capability under 8.0), DEVICE, NO_MEMORY. */
+pinn_status pinn_context_create(const pinn_context_options *options, pinn_context **out);
+/* Waits for all work, then frees the stream and handles. Planes and graphs must have been destroyed before. NULL is fine. */
+void pinn_context_destroy(pinn_context *context);
+
+/* Waits for everything enqueued; returns the first failure of a host function since the last wait (PINN_HOST). */
+pinn_status pinn_context_synchronize(pinn_context *context);
+
+pinn_executor pinn_context_executor(const pinn_context *context);
+const char *pinn_executor_name(pinn_executor executor);            /* "graph", "eager", "cpu" */
+const char *pinn_context_device_name(const pinn_context *context); /* "NVIDIA H200", or the CPU's model. Borrowed. */
+void *pinn_context_stream(const pinn_context *context);            /* cudaStream_t; NULL on the CPU */
+void *pinn_context_blas(const pinn_context *context);              /* cublasHandle_t; NULL on the CPU */
+int pinn_context_multiprocessors(const pinn_context *context);     /* 0 on the CPU */
+/* Makes later work wait for what is on `stream` (a cudaStream_t; NULL = the legacy default stream) now. No-op on the CPU. */
+pinn_status pinn_context_join(pinn_context *context, void *stream);
+
+/* ---- planes -------------------------------------------------------------------------------------------------------------- */
+
+typedef struct pinn_plane pinn_plane;
+
+typedef enum pinn_place {
+    PINN_DEVICE, /* GPU memory; on the CPU executor ordinary memory that only operations may touch */
+    PINN_PINNED, /* page-locked host memory: copies overlap with kernels */
+    PINN_HOST    /* ordinary (pageable) host memory: copies are staged and slower */
+} pinn_place;
+
+const char *pinn_place_name(pinn_place place); /* "device", "pinned", "host" */
+
+/* `bytes` > 0 of zeroed memory, 256-byte aligned. `name` is copied. */
+pinn_status pinn_plane_create(pinn_context *context, const char *name, pinn_place place, size_t bytes, pinn_plane **out);
+/* The caller's memory: borrowed, must stay where it is until the plane is destroyed. */
+pinn_status pinn_plane_wrap(pinn_context *context, const char *name, pinn_place place, void *address, size_t bytes, pinn_plane **out);
+/* Bytes [offset, offset+bytes) of `plane`; shares its place, storage and generation; destroy views before their plane. */
+pinn_status pinn_plane_view(pinn_plane *plane, const char *name, size_t offset, size_t bytes, pinn_plane **out);
+/* Gives the memory back (deferred while any capture is open); graphs built on it become stale. NULL is fine. */
+void pinn_plane_destroy(pinn_plane *plane);
+
+const char *pinn_plane_name(const pinn_plane *plane);
+pinn_place pinn_plane_place(const pinn_plane *plane);
+size_t pinn_plane_bytes(const pinn_plane *plane);
+void *pinn_plane_address(const pinn_plane *plane);
+uint64_t pinn_plane_generation(const pinn_plane *plane); /* differs between any two allocations of a process, even at one address */
+
+/* Copies between a plane and the caller's memory, ordered after all enqueued work; returns when done. Not recorded. */
+pinn_status pinn_plane_write(pinn_plane *plane, size_t offset, const void *from, size_t bytes);
+pinn_status pinn_plane_read(const pinn_plane *plane, size_t offset, void *to, size_t bytes);
+
+/* ---- recording ----------------------------------------------------------------------------------------------------------- */
+
+typedef struct pinn_graph pinn_graph;
+
+/* A plane list argument: PINN_PLANES(a, b) or PINN_NO_PLANES. At most PINN_NODE_PLANES each. */
+typedef struct pinn_planes {
+    pinn_plane *const *plane;
+    size_t count;
+} pinn_planes;
+#define PINN_NODE_PLANES 16
+#define PINN_PLANES(...) \
+    ((pinn_planes){(pinn_plane *const[]){__VA_ARGS__}, sizeof((pinn_plane *const[]){__VA_ARGS__}) / sizeof(pinn_plane *)})
+#define PINN_NO_PLANES ((pinn_planes){NULL, 0})
+
+/* What an operation's form receives when it runs or is captured. */
+typedef struct pinn_run {
+    pinn_context *context;
+    void *stream;          /* cudaStream_t to launch on; NULL in a CPU form */
+    const void *arguments; /* the bytes given to pinn_graph_operation, copied */
+    void *const *read;     /* addresses of the planes read, in the order declared */
+    void *const *write;    /* addresses of the planes written */
+} pinn_run;
+
+typedef struct pinn_operation {
+    const char *name;                     /* shown in explain, dot, NVTX and errors */
+    pinn_status (*cpu)(const pinn_run *); /* NULL = has no CPU form */
+    pinn_status (*cuda)(const pinn_run *); /* launches on run->stream, allocates nothing, waits for nothing; NULL = none */
+} pinn_operation;
+
+/* A host function: PINN_OK, or a failure that the next launch, enqueue or synchronize returns as PINN_HOST with the node's name. */
+typedef pinn_status pinn_host_function(void *user);
+
+pinn_status pinn_graph_create(pinn_context *context, const char *name, pinn_graph **out);
+void pinn_graph_destroy(pinn_graph *graph);
+
+/* Starts a new list; what was built stays launchable until the next successful build. */
+pinn_status pinn_graph_begin(pinn_graph *graph);
+/* Device planes make a GPU node, host or pinned planes a host node that runs the CPU form. A plane may be read and written. */
+pinn_status pinn_graph_operation(pinn_graph *graph, const pinn_operation *operation, const void *arguments, size_t argument_bytes,
+                                 pinn_planes reads, pinn_planes writes);
+/* Both planes of the same size. Onto the same storage: recorded, lowered to nothing. */
+pinn_status pinn_graph_copy(pinn_graph *graph, pinn_plane *from, pinn_plane *to);
+/* `name` is copied, `user` borrowed. Host or pinned planes only. */
+pinn_status pinn_graph_host(pinn_graph *graph, const char *name, pinn_host_function *function, void *user, pinn_planes reads,
+                            pinn_planes writes);
+
+/* ---- running ------------------------------------------------------------------------------------------------------------- */
+
+/* Checks the list and makes it launchable. A list with the same signature (nodes, sizes, arguments, addresses, generations) as
+ * the built one costs nothing; any difference instantiates anew and counts in stats.builds. A failed build keeps the old one. */
+pinn_status pinn_graph_build(pinn_graph *graph);
+bool pinn_graph_is_built(const pinn_graph *graph);
+/* Drops what was built; counters survive. */
+void pinn_graph_invalidate(pinn_graph *graph);
+
+/* Replays `times` times and waits. Builds first if the recorded list is not built. */
+pinn_status pinn_graph_launch(pinn_graph *graph, uint64_t times);
+/* The same without waiting. On the CPU executor the work is done when it returns. */
+pinn_status pinn_graph_enqueue(pinn_graph *graph, uint64_t times);
+
+/* ---- looking ------------------------------------------------------------------------------------------------------------- */
+
+typedef struct pinn_graph_stats {
+    uint64_t builds;    /* instantiations since creation */
+    uint64_t enqueued;  /* replays asked for */
+    uint64_t completed; /* replays known to be done (as of the last wait) */
+    size_t gpu_nodes, host_nodes, copies; /* of the recorded list */
+} pinn_graph_stats;
+
+void pinn_graph_get_stats(const pinn_graph *graph, pinn_graph_stats *out);
+/* The schedule in words, one node a line: number, kind, name, planes with places and sizes, why it was last rebuilt. Owned by
+ * the caller, freed with free(). Works on every executor and before a build. */
+pinn_status pinn_graph_explain(const pinn_graph *graph, char **out);
+/* The same as a Graphviz digraph. */
+pinn_status pinn_graph_dot(const pinn_graph *graph, char **out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

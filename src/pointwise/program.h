@@ -1,0 +1,92 @@
+/* A program: some outputs of a DAG, compiled for many lanes, run by the CPU's vector interpreter or by a CUDA kernel.
+ *
+ * A lane is one (point p, column j), 0 <= p < points, 0 <= j < width. Every operand is an array addressed as
+ *     base[p * row_stride + j * column_stride]           (strides in elements)
+ * so that one convention serves all: a network activation [points, width] has strides (width, 1), a coordinate [points] has
+ * (1, 0), a bias [width] has (0, 1), a loss weight [1] has (0, 0), column f of a [points, F] output has (F, 0).
+ * An output with PN_SUM_POINTS is not stored per lane but summed over the points, one result per column (its row stride is 0).
+ *
+ * Results never depend on thread count or timing: sums run in a fixed order.
+ */
+#ifndef PN_POINTWISE_PROGRAM_H
+#define PN_POINTWISE_PROGRAM_H
+
+#include "core/real.h"
+#include "pinn_graph.h"
+#include "pointwise/ir.h"
+
+typedef struct pn_stride {
+    size_t row, column; /* elements */
+} pn_stride;
+
+typedef enum pn_output_kind {
+    PN_STORE,          /* base[p*row + j*column] = value */
+    PN_SUM_POINTS,     /* base[j*column] += sum over p, in the program's precision */
+    PN_SUM_POINTS_F64  /* the same into a float64 array: losses */
+} pn_output_kind;
+
+typedef struct pn_program_spec {
+    const pn_ir *ir; /* borrowed during creation */
+    pn_real real;
+    size_t width;    /* columns */
+    const uint32_t *input;         /* input slots, in operand order; slots the outputs don't need are allowed */
+    const pn_stride *input_stride; /* one per input */
+    size_t inputs;
+    const pn_value *output;
+    const pn_output_kind *kind;
+    const pn_stride *output_stride;
+    size_t outputs;
+} pn_program_spec;
+
+typedef struct pn_program pn_program;
+
+/* Copies all it needs. An output that is the same node as another is computed once. An input slot used by an output but not
+ * listed: BAD_ARGUMENT. */
+pinn_status pn_program_create(const pn_program_spec *spec, pn_program **out);
+void pn_program_destroy(pn_program *program);
+size_t pn_program_inputs(const pn_program *program);
+size_t pn_program_outputs(const pn_program *program);
+size_t pn_program_width(const pn_program *program);
+pn_real pn_program_real(const pn_program *program);
+bool pn_program_uses_input(const pn_program *program, size_t input); /* false: its address may be NULL */
+/* Operations a lane: adds, multiplies, ... counted 1 each, a fused multiply-add 2, an elementary function 1 in `special`. */
+void pn_program_count(const pn_program *program, size_t *arithmetic, size_t *special);
+
+/* ---- CPU ------------------------------------------------------------------------------------------------------------------ */
+
+/* Scratch one thread needs to run the program, in bytes; 64-byte aligned memory from pn_allocate. */
+size_t pn_program_scratch(const pn_program *program);
+/* Runs `points` points in the calling thread. `in`/`out`: one address per operand. Sums are ADDED to what the outputs hold.
+ * An output may be the same array as an input of the same strides (each lane reads before it writes). */
+void pn_program_run(const pn_program *program, size_t points, const void *const *in, void *const *out, void *scratch);
+/* "avx512", "avx2", "sse2": the instruction set the interpreter picked at run time (PINN_ISA overrides downwards). */
+const char *pn_program_isa(void);
+
+/* ---- CUDA ----------------------------------------------------------------------------------------------------------------- */
+
+/* One kernel that runs several programs, each over its own points: one launch for all point sets. */
+typedef struct pn_section {
+    const pn_program *program;
+    size_t points;
+} pn_section;
+
+typedef struct pn_kernel pn_kernel;
+
+/* CUDA C++ text for the programs, without compiling. Text depends on programs and precision, not on `points`. */
+pinn_status pn_kernel_source(const char *name, const pn_program *const *program, size_t count, pn_text *out);
+/* Compiles by NVRTC (or takes it from the cache) for `architecture` ("sm_90"). Needs no GPU. Errors: UNSUPPORTED without CUDA,
+ * DEVICE with NVRTC's log. `cubin` (may be NULL) receives the machine code, owned by the caller (pn_free). */
+pinn_status pn_kernel_compile(const char *source, const char *architecture, void **cubin, size_t *bytes);
+
+/* Compiles for the context's device, loads. `section` is copied; programs are borrowed. */
+pinn_status pn_kernel_create(pinn_context *context, const char *name, const pn_section *section, size_t count, pn_kernel **out);
+void pn_kernel_destroy(pn_kernel *kernel);
+/* Sums leave the kernel as partials, one row per thread block of the section: number of rows of section s, and the row length in
+ * elements for real sums (columns of all PN_SUM_POINTS outputs one after another, width each) and for float64 sums. */
+size_t pn_kernel_partial_rows(const pn_kernel *kernel, size_t section);
+/* Launches on the stream (inside a capture too). Operand addresses of all sections one after another; addresses of sum outputs
+ * are ignored: instead row r of section s goes to partial_real[s] + r*(sum outputs * width), likewise partial_f64[s]. */
+pinn_status pn_kernel_launch(const pn_kernel *kernel, void *stream, const void *const *in, void *const *out, void *const *partial_real,
+                             double *const *partial_f64);
+
+#endif

@@ -1,0 +1,48 @@
+/* The part of a training step after the network pass, as recorded nodes: reduce partial sums, finish the step's scalars (loss,
+ * gradient norm, clipping, learning rate, event row, step words), update the parameters.
+ *
+ *   reduce   gradient[i] = sum of its partials in fixed order; per-block sums of gradient^2 (float64)
+ *   finish   one thread block: losses, norm, clip factor, learning rate, Adam's corrections, the event row when due, step words
+ *   adam     m, v, parameters in place (Kingma & Ba 2015, algorithm 1, with epsilon outside the root as there)
+ *
+ * Kernels and their CPU twins: kernels/reduce.*, kernels/finish.*, kernels/adam.*, kernels/evaluate.*.
+ */
+#ifndef PN_TRAIN_STEP_H
+#define PN_TRAIN_STEP_H
+
+#include "kernels/words.h"
+#include "network/pass.h"
+
+#define PN_RING_ROWS 256
+
+typedef struct pn_step_spec {
+    pinn_context *context;
+    pn_real real;
+    size_t parameters, terms, fields;
+    const pn_pass *pass;        /* the training pass: partials */
+    pinn_plane *parameter;      /* device, [parameters] in `real` */
+    pinn_plane *moments;        /* device, [2][parameters] in `real`: m, then v */
+    pinn_plane *words;          /* device, pn_words */
+    pinn_plane *hyper;          /* device, pn_hyper */
+    pinn_plane *weight;         /* device, float64 [2][terms]: weight of each term, then its number of points */
+    pinn_plane *ring;           /* device, float64 [PN_RING_ROWS][pn_row_length(terms, fields)] */
+} pn_step_spec;
+
+typedef struct pn_step pn_step;
+
+static inline size_t pn_row_length(size_t terms, size_t fields) { return PN_ROW_TERMS + terms + fields; }
+
+/* Allocates its own planes (gradient, norms, partial tables). */
+pinn_status pn_step_create(const pn_step_spec *spec, pn_step **out);
+void pn_step_destroy(pn_step *step);
+pinn_status pn_step_record(pn_step *step, pinn_graph *graph);
+/* Device plane of the reduced gradient before clipping, [parameters] in `real`. */
+pinn_plane *pn_step_gradient(const pn_step *step);
+
+/* Appends the node that writes the relative L2 errors into the newest event row: for each field with a reference,
+ * ||u - ref|| / ||ref|| over the evaluation points. `fields_plane` [fields][points] in `real` (pn_pass_fields), `reference` device
+ * float64 [fields][points], NaN rows for fields without reference. */
+pinn_status pn_evaluation_record(pinn_graph *graph, pn_real real, size_t fields, size_t points, size_t terms, pinn_plane *fields_plane,
+                                 pinn_plane *reference, pinn_plane *words, pinn_plane *ring);
+
+#endif
