@@ -1,0 +1,42 @@
+/* Status names and the thread's error message. */
+#include "core/status.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static _Thread_local char message[4096];
+
+const char *pinn_status_name(pinn_status status) {
+    switch (status) {
+#define X(name, meaning) \
+    case PINN_##name: return "PINN_" #name;
+        PINN_STATUS_TABLE(X)
+#undef X
+    }
+    return "PINN_?";
+}
+
+const char *pinn_error_message(void) { return message; }
+
+pinn_status pn_fail(pinn_status status, const char *format, ...) {
+    /* Built aside: the arguments may point into the old message. */
+    char text[sizeof message];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    memcpy(message, text, sizeof message);
+    return status;
+}
+
+pinn_status pn_fail_within(pinn_status status, const char *format, ...) {
+    char text[sizeof message];
+    va_list list;
+    va_start(list, format);
+    int length = vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    if (length >= 0 && (size_t)length < sizeof text) snprintf(text + length, sizeof text - (size_t)length, ": %s", message);
+    memcpy(message, text, sizeof message);
+    return status;
+}

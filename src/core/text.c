@@ -1,0 +1,154 @@
+/* Growable strings, exact decimal numbers, whole files. */
+#include "core/text.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/memory.h"
+
+static bool reserve(pn_text *text, size_t more) {
+    if (text->failed) return false;
+    size_t need = text->length + more + 1;
+    if (need <= text->capacity) return true;
+    size_t capacity = text->capacity ? text->capacity : 128;
+    while (capacity < need) capacity *= 2;
+    char *data = pn_reallocate(text->data, text->data ? text->length + 1 : 0, capacity, 1);
+    if (!data) {
+        text->failed = true;
+        return false;
+    }
+    text->data = data;
+    text->capacity = capacity;
+    return true;
+}
+
+void pn_text_append(pn_text *text, const char *bytes, size_t length) {
+    if (!reserve(text, length)) return;
+    if (length) memcpy(text->data + text->length, bytes, length);
+    text->length += length;
+    text->data[text->length] = 0;
+}
+
+void pn_text_string(pn_text *text, const char *string) { pn_text_append(text, string, strlen(string)); }
+
+void pn_text_vprintf(pn_text *text, const char *format, va_list list) {
+    va_list again;
+    va_copy(again, list);
+    int length = vsnprintf(NULL, 0, format, list);
+    if (length < 0)
+        text->failed = true;
+    else if (reserve(text, (size_t)length)) {
+        vsnprintf(text->data + text->length, (size_t)length + 1, format, again);
+        text->length += (size_t)length;
+    }
+    va_end(again);
+}
+
+void pn_text_printf(pn_text *text, const char *format, ...) {
+    va_list list;
+    va_start(list, format);
+    pn_text_vprintf(text, format, list);
+    va_end(list);
+}
+
+void pn_text_number(pn_text *text, double value) {
+    if (isnan(value)) {
+        pn_text_string(text, "nan");
+        return;
+    }
+    if (isinf(value)) {
+        pn_text_string(text, value < 0 ? "-inf" : "inf");
+        return;
+    }
+    char decimal[40];
+    for (int digits = 1; digits <= 17; digits++) {
+        snprintf(decimal, sizeof decimal, "%.*g", digits, value);
+        if (strtod(decimal, NULL) == value) break;
+    }
+    pn_text_string(text, decimal);
+}
+
+void pn_text_quoted(pn_text *text, const char *string) {
+    pn_text_append(text, "\"", 1);
+    for (const unsigned char *c = (const unsigned char *)string; *c; c++) {
+        if (*c == '"' || *c == '\\')
+            pn_text_printf(text, "\\%c", *c);
+        else if (*c == '\n')
+            pn_text_string(text, "\\n");
+        else if (*c < 0x20 || *c == 0x7f)
+            pn_text_printf(text, "\\u%04x", *c);
+        else
+            pn_text_append(text, (const char *)c, 1);
+    }
+    pn_text_append(text, "\"", 1);
+}
+
+const char *pn_text_get(const pn_text *text) { return text->data ? text->data : ""; }
+
+pinn_status pn_text_check(const pn_text *text) { return text->failed ? PN_NO_MEMORY("a text") : PINN_OK; }
+
+void pn_text_free(pn_text *text) {
+    pn_free(text->data);
+    *text = (pn_text){0};
+}
+
+static pinn_status read_stream(pn_text *out, FILE *file, const char *path, size_t limit) {
+    char block[65536];
+    size_t total = 0, got;
+    while ((got = fread(block, 1, sizeof block, file)) > 0) {
+        total += got;
+        if (total > limit) return pn_fail(PINN_IO, "%s: larger than %zu bytes", path, limit);
+        pn_text_append(out, block, got);
+    }
+    if (ferror(file)) return pn_fail(PINN_IO, "%s: %s", path, strerror(errno));
+    return pn_text_check(out);
+}
+
+pinn_status pn_text_read_file(pn_text *out, const char *path, size_t limit) {
+    FILE *file = fopen(path, "rb");
+    if (!file) return pn_fail(PINN_IO, "%s: %s", path, strerror(errno));
+    struct stat info;
+    pinn_status status;
+    if (fstat(fileno(file), &info) == 0 && S_ISDIR(info.st_mode))
+        status = pn_fail(PINN_IO, "%s: is a directory", path);
+    else
+        status = read_stream(out, file, path, limit);
+    fclose(file);
+    return status;
+}
+
+static bool write_all(int file, const char *data, size_t length) {
+    while (length) {
+        ssize_t done = write(file, data, length);
+        if (done < 0 && errno == EINTR) continue;
+        if (done <= 0) return false;
+        data += done;
+        length -= (size_t)done;
+    }
+    return true;
+}
+
+pinn_status pn_text_write_file(const pn_text *text, const char *path) {
+    pinn_status status = pn_text_check(text);
+    if (status != PINN_OK) return status;
+    pn_text temporary = {0};
+    int file = -1;
+    pn_text_printf(&temporary, "%s.%ld.tmp", path, (long)getpid());
+    PN_TRY(pn_text_check(&temporary));
+    file = open(temporary.data, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    bool good = file >= 0 && write_all(file, pn_text_get(text), text->length) && fsync(file) == 0;
+    if (file >= 0 && close(file) != 0) good = false;
+    if (!good || rename(temporary.data, path) != 0) {
+        status = pn_fail(PINN_IO, "%s: cannot write: %s", path, strerror(errno));
+        unlink(temporary.data);
+    }
+fail:
+    pn_text_free(&temporary);
+    return status;
+}
