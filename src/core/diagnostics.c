@@ -1,6 +1,7 @@
 /* Collected errors with file, line, column, source line and caret; nearest names. */
 #include "core/diagnostics.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -5,7 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static _Thread_local char message[4096];
+/* Wide enough for fifty diagnostics with their source lines. */
+static _Thread_local char message[32768];
 
 const char *pinn_status_name(pinn_status status) {
     switch (status) {
@@ -34,9 +35,15 @@ pinn_status pn_fail_within(pinn_status status, const char *format, ...) {
     char text[sizeof message];
     va_list list;
     va_start(list, format);
-    int length = vsnprintf(text, sizeof text, format, list);
+    int length = vsnprintf(text, sizeof text - 2, format, list);
     va_end(list);
-    if (length >= 0 && (size_t)length < sizeof text) snprintf(text + length, sizeof text - (size_t)length, ": %s", message);
+    if (length >= 0 && (size_t)length < sizeof text - 2) {
+        text[length++] = ':';
+        text[length++] = ' ';
+        size_t room = sizeof text - 1 - (size_t)length, rest = strnlen(message, room);
+        memcpy(text + length, message, rest);
+        text[(size_t)length + rest] = 0;
+    }
     memcpy(message, text, sizeof message);
     return status;
 }

@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-/* Formats the message of this thread's last error and returns `status`. Long messages are cut at 4 KiB. */
+/* Formats the message of this thread's last error and returns `status`. Long messages are cut at 32 KiB. */
 pinn_status pn_fail(pinn_status status, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
 
 /* Puts "context: " before the message already set, for callers that know more than the place that failed. Returns `status`. */
