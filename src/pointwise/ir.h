@@ -20,7 +20,9 @@
 typedef uint32_t pn_value; /* a node of one pn_ir */
 #define PN_NONE UINT32_MAX
 
-/* name, operand count, text form. Comparisons and logic give 0 or 1; SELECT(c, a, b) is a where c != 0, else b. */
+/* name, operand count, text form. Comparisons give 0 or 1; SELECT(c, a, b) is a where c != 0, else b; SIGN(0) is 0.
+ * SOFTPLUS(x) = log(1 + e^x), computed as max(x, 0) + log1p(exp(-|x|)); it is an operation of its own so that every derivative is
+ * smooth and exact at 0 too (softplus' = (1 + tanh(x/2))/2). MIN and MAX of a NaN are unspecified; ATAN2(y, x) as in C. */
 #define PN_OP_TABLE(X)       \
     X(CONST, 0, "const")     \
     X(INPUT, 0, "input")     \
@@ -43,6 +45,7 @@ typedef uint32_t pn_value; /* a node of one pn_ir */
     X(COSH, 1, "cosh")       \
     X(TANH, 1, "tanh")       \
     X(ERF, 1, "erf")         \
+    X(SOFTPLUS, 1, "softplus") \
     X(ADD, 2, "+")           \
     X(SUB, 2, "-")           \
     X(MUL, 2, "*")           \
