@@ -18,11 +18,11 @@ extern "C" {
     X(NO_MEMORY, "out of memory")                                             \
     X(CONFIG, "the configuration is wrong; its diagnostics say where")        \
     X(IO, "a file could not be read or written")                              \
-    X(DEVICE, "the CUDA driver, runtime or a CUDA library failed")            \
+    X(DEVICE_FAILED, "the CUDA driver, runtime or a CUDA library failed")            \
     X(UNSUPPORTED, "asked for something this build or machine cannot do")     \
     X(REFUSED, "a recorded graph breaks one of the graph layer's rules")      \
     X(STALE, "a plane used by a built graph was freed or re-allocated")       \
-    X(HOST, "a host function recorded in a graph failed")                     \
+    X(HOST_FAILED, "a host function recorded in a graph failed")                     \
     X(NUMERIC, "a loss became NaN or infinite")                               \
     X(INTERRUPTED, "stopped by a signal")                                     \
     X(INTERNAL, "a broken invariant: please report it")
