@@ -1,0 +1,270 @@
+/* The programs of the network pass and the places of their operands; conventions in description.h.
+ *
+ * Loss. With r_k the k-th residual of a set and scale_k = 2 weight/points, d loss/d r_k = scale_k r_k: the adjoint of the residuals
+ * is seeded with that product, so the program of a set yields squares and derivatives in one go. The output bias is added to the
+ * value of each raw field inside the program; its derivative is the sum over points of the value channel's.
+ */
+#include "network/description.h"
+
+#include "core/memory.h"
+
+/* A program being put together. */
+typedef struct draft {
+    pn_ir *ir;
+    uint32_t *slot; pn_stride *in_stride; size_t inputs;
+    pn_value *output; pn_output_kind *kind; pn_stride *out_stride; size_t outputs;
+} draft;
+
+static pinn_status draft_create(pn_ir *ir, size_t inputs, size_t outputs, draft *out) {
+    *out = (draft){.ir = ir,
+                   .slot = pn_allocate(inputs, sizeof *out->slot),
+                   .in_stride = pn_allocate(inputs, sizeof *out->in_stride),
+                   .output = pn_allocate(outputs, sizeof *out->output),
+                   .kind = pn_allocate(outputs, sizeof *out->kind),
+                   .out_stride = pn_allocate(outputs, sizeof *out->out_stride)};
+    return out->slot && out->in_stride && out->output && out->kind && out->out_stride ? PINN_OK : PN_NO_MEMORY("a program");
+}
+
+static void draft_free(draft *d) {
+    pn_free(d->slot);
+    pn_free(d->in_stride);
+    pn_free(d->output);
+    pn_free(d->kind);
+    pn_free(d->out_stride);
+}
+
+static pn_value draft_input(draft *d, uint32_t slot, size_t row, size_t column) {
+    d->slot[d->inputs] = slot;
+    d->in_stride[d->inputs++] = (pn_stride){row, column};
+    return pn_ir_input(d->ir, slot);
+}
+
+static void draft_output(draft *d, pn_value value, pn_output_kind kind, size_t row, size_t column) {
+    d->output[d->outputs] = value;
+    d->kind[d->outputs] = kind;
+    d->out_stride[d->outputs++] = (pn_stride){row, column};
+}
+
+static pinn_status draft_compile(const draft *d, pn_real real, size_t width, pn_program **out) {
+    pinn_status status = pn_ir_check(d->ir);
+    if (status != PINN_OK) return status;
+    return pn_program_create(&(pn_program_spec){.ir = d->ir, .real = real, .width = width,
+                                                .input = d->slot, .input_stride = d->in_stride, .inputs = d->inputs,
+                                                .output = d->output, .kind = d->kind, .output_stride = d->out_stride, .outputs = d->outputs},
+                             out);
+}
+
+/* ---- layers ----------------------------------------------------------------------------------------------------------------- */
+
+/* Inputs every layer program has (slots 0, 1, ... in operand order), then the layer's output channels. */
+static pinn_status build_layer(const pn_layer *layer, const pn_layout *layout, draft *d, pn_value *node, pn_value *out) {
+    const size_t arguments = layer->coordinates ? layout->coordinates : layout->count;
+    for (size_t i = 0; i < arguments; i++)
+        node[i] = draft_input(d, (uint32_t)i, layer->coordinates ? 1 : layer->in, layer->coordinates ? 0 : 1);
+    for (size_t k = 0; k < layer->parameters; k++) node[arguments + k] = draft_input(d, (uint32_t)(arguments + k), 0, 1);
+    return layer->build(layer, d->ir, layout, node, node + arguments, out);
+}
+
+/* Reverse pass of a built layer: seeds are new inputs, outputs are dZ and the sums of trained vectors. */
+static pinn_status differentiate_layer(const pn_layer *layer, const pn_layout *layout, draft *d, const pn_value *value, uint32_t *wrt,
+                                       pn_value *seed, pn_value *adjoint) {
+    const size_t arguments = layer->coordinates ? layout->coordinates : layout->count, channels = layer->blocks * layout->count;
+    size_t count = 0, stored;
+    if (!layer->coordinates)
+        for (; count < layout->count; count++) wrt[count] = (uint32_t)count;
+    stored = count;
+    for (size_t k = 0; k < layer->parameters; k++)
+        if (layer->parameter[k].trained) wrt[count++] = (uint32_t)(arguments + k);
+    const uint32_t first_seed = (uint32_t)d->inputs;
+    for (size_t c = 0; c < channels; c++) seed[c] = draft_input(d, first_seed + (uint32_t)c, layer->out, 1);
+    pinn_status status = pn_ir_adjoint(d->ir, value, seed, channels, wrt, count, adjoint);
+    if (status != PINN_OK) return status;
+    for (size_t i = 0; i < count; i++)
+        draft_output(d, adjoint[i], i < stored ? PN_STORE : PN_SUM_POINTS, i < stored ? layer->in : 0, 1);
+    return PINN_OK;
+}
+
+static pinn_status compile_layer(const pn_pass *pass, const pn_layer *layer, const pn_layout *layout, bool backward, pn_program **out) {
+    pinn_status status;
+    pn_ir *ir = NULL;
+    draft d = {0};
+    const size_t channels = layer->blocks * layout->count;
+    const size_t arguments = (layer->coordinates ? layout->coordinates : layout->count) + layer->parameters;
+    pn_value *node = pn_allocate(2 * arguments + 2 * channels, sizeof *node); /* inputs, outputs, seeds, adjoints */
+    uint32_t *wrt = pn_allocate(arguments, sizeof *wrt);
+    if (!node || !wrt) {
+        status = PN_NO_MEMORY("a program");
+        goto fail;
+    }
+    pn_value *value = node + arguments;
+    PN_TRY(pn_ir_create(&ir));
+    PN_TRY(draft_create(ir, arguments + channels, arguments + channels, &d));
+    PN_TRY(build_layer(layer, layout, &d, node, value));
+    if (backward)
+        PN_TRY(differentiate_layer(layer, layout, &d, value, wrt, value + channels, value + 2 * channels));
+    else
+        for (size_t c = 0; c < channels; c++) draft_output(&d, value[c], PN_STORE, layer->out, 1);
+    PN_TRY(draft_compile(&d, pass->real, layer->in, out));
+fail:
+    draft_free(&d);
+    pn_ir_destroy(ir);
+    pn_free(node);
+    pn_free(wrt);
+    return status;
+}
+
+pinn_status pn_describe_group(const pn_pass *pass, pn_group *group) {
+    pinn_status status = PINN_OK;
+    for (size_t l = 0; l < pass->network->layers; l++) {
+        const pn_layer *layer = &pass->network->layer[l];
+        if (layer->kind != PN_LAYER_POINTWISE) continue;
+        PN_TRY(compile_layer(pass, layer, group->layout, false, &group->forward[l]));
+        if (!pass->evaluate && l >= pass->trained_from) PN_TRY(compile_layer(pass, layer, group->layout, true, &group->backward[l]));
+    }
+fail:
+    return status;
+}
+
+/* ---- residuals -------------------------------------------------------------------------------------------------------------- */
+
+typedef struct bias_map {
+    const pn_scope *scope;
+    uint32_t first; /* slot of field 0's output bias; the scope's own slots end before it */
+} bias_map;
+
+/* u becomes raw u + bias; derivatives don't feel it. */
+static pn_value add_bias(void *user, pn_ir *ir, uint32_t slot) {
+    const bias_map *map = user;
+    if (slot >= map->first) return PN_NONE;
+    const pn_slot meaning = pn_scope_slot(map->scope, slot);
+    if (meaning.kind != PN_SLOT_FIELD || meaning.channel.order) return PN_NONE;
+    return pn_ir_add(ir, pn_ir_input(ir, slot), pn_ir_input(ir, map->first + meaning.index));
+}
+
+/* Inputs of a set's program, `wrt` receives the slots of raw fields [C][F] and biases [F], `scale` the nodes of the scales. */
+static pinn_status residual_inputs(const pn_pass_spec *spec, const pn_pass_set *set, draft *d, uint32_t *wrt, pn_value *scale,
+                                   bias_map *map) {
+    const size_t fields = spec->network->fields, coordinates = spec->network->coordinates, channels = set->layout->count;
+    const size_t geometric = set->point_columns >= 2 * coordinates ? 2 * coordinates : coordinates; /* normals or not */
+    for (size_t i = 0; i < geometric; i++) draft_input(d, (uint32_t)i, 1, 0);
+    for (size_t i = 0; i < channels * fields; i++) {
+        wrt[i] = pn_scope_field_slot(spec->scope, (unsigned)(i % fields), &set->layout->channel[i / fields]);
+        if (wrt[i] == PN_NONE) return PN_NO_MEMORY("a program");
+        draft_input(d, wrt[i], fields, 0);
+    }
+    *map = (bias_map){spec->scope, (uint32_t)pn_scope_slots(spec->scope)};
+    for (size_t f = 0; f < fields; f++) {
+        wrt[channels * fields + f] = map->first + (uint32_t)f;
+        draft_input(d, map->first + (uint32_t)f, 0, 0);
+    }
+    if (!spec->evaluate)
+        for (size_t k = 0; k < set->residuals; k++) scale[k] = draft_input(d, map->first + (uint32_t)(fields + k), 0, 0);
+    return PINN_OK;
+}
+
+static pinn_status residual_outputs(const pn_pass_spec *spec, const pn_pass_set *set, draft *d, const uint32_t *wrt, const pn_value *scale,
+                                    bias_map *map, pn_value *work) {
+    const size_t fields = spec->network->fields, stored = set->layout->count * fields;
+    pn_value *r = work, *seed = work + set->residuals, *adjoint = seed + set->residuals;
+    for (size_t k = 0; k < set->residuals; k++) {
+        r[k] = pn_ir_substitute(d->ir, set->residual[k], add_bias, map);
+        seed[k] = pn_ir_mul(d->ir, scale[k], r[k]);
+    }
+    pinn_status status = pn_ir_adjoint(d->ir, r, seed, set->residuals, wrt, stored + fields, adjoint);
+    if (status != PINN_OK) return status;
+    for (size_t k = 0; k < set->residuals; k++) draft_output(d, pn_ir_mul(d->ir, r[k], r[k]), PN_SUM_POINTS_F64, 0, 1);
+    for (size_t i = 0; i < stored; i++) draft_output(d, adjoint[i], PN_STORE, fields, 0);
+    for (size_t f = 0; f < fields; f++) draft_output(d, adjoint[stored + f], PN_SUM_POINTS, 0, 1);
+    return PINN_OK;
+}
+
+pinn_status pn_describe_member(const pn_pass_spec *spec, const pn_pass *pass, const pn_pass_set *set, pn_member *member) {
+    pinn_status status;
+    const size_t fields = spec->network->fields, raw = set->layout->count * fields;
+    draft d = {0};
+    bias_map map;
+    uint32_t *wrt = pn_allocate(raw + fields, sizeof *wrt);
+    pn_value *node = pn_allocate(3 * set->residuals + raw + fields, sizeof *node); /* scales, residuals, seeds, adjoints */
+    if (!wrt || !node) {
+        status = PN_NO_MEMORY("a program");
+        goto fail;
+    }
+    PN_TRY(draft_create(spec->ir, 2 * spec->network->coordinates + raw + fields + set->residuals, set->residuals + raw + fields, &d));
+    PN_TRY(residual_inputs(spec, set, &d, wrt, node, &map));
+    if (spec->evaluate)
+        for (size_t f = 0; f < fields; f++) draft_output(&d, add_bias(&map, spec->ir, wrt[f]), PN_STORE, 1, 0);
+    else
+        PN_TRY(residual_outputs(spec, set, &d, wrt, node, &map, node + set->residuals));
+    PN_TRY(draft_compile(&d, pass->real, 1, &member->residual));
+fail:
+    draft_free(&d);
+    pn_free(wrt);
+    pn_free(node);
+    return status;
+}
+
+/* ---- operands --------------------------------------------------------------------------------------------------------------- */
+
+/* Channel c, column block b of a layer's buffer over a span. */
+static pn_operand buffer_operand(const pn_pass *pass, size_t layer, const pn_span *span, size_t channel, size_t block) {
+    const pn_layer *l = &pass->network->layer[layer];
+    return (pn_operand){PN_BASE_WORK, pass->buffer[layer] + (span->row + channel * span->pitch) * l->out + block * l->in};
+}
+
+/* Arguments and vector parameters of a layer program; returns their number. */
+static size_t bind_arguments(const pn_pass *pass, const pn_group *group, size_t layer, const pn_span *span, pn_operand *in) {
+    const pn_layer *l = &pass->network->layer[layer];
+    size_t n = 0;
+    if (l->coordinates)
+        for (size_t i = 0; i < pass->network->coordinates; i++)
+            in[n++] = (pn_operand){PN_BASE_POINTS, span->point + i * span->point_pitch};
+    else
+        for (size_t c = 0; c < group->channels; c++) in[n++] = buffer_operand(pass, layer - 1, span, c, 0);
+    for (size_t k = 0; k < l->parameters; k++)
+        in[n++] = (pn_operand){l->parameter[k].trained ? PN_BASE_PARAMETERS : PN_BASE_FIXED, l->parameter[k].offset};
+    return n;
+}
+
+static void bind_jet(const pn_pass *pass, const pn_group *group, size_t layer, const pn_span *span, pn_operand *operand) {
+    for (size_t b = 0; b < pass->network->layer[layer].blocks; b++)
+        for (size_t c = 0; c < group->channels; c++) *operand++ = buffer_operand(pass, layer, span, c, b);
+}
+
+void pn_bind_forward(const pn_pass *pass, const pn_group *group, size_t layer, const pn_span *span, pn_operand *in, pn_operand *out) {
+    bind_arguments(pass, group, layer, span, in);
+    bind_jet(pass, group, layer, span, out);
+}
+
+void pn_bind_backward(const pn_pass *pass, const pn_group *group, size_t layer, const pn_span *span, pn_operand *in, pn_operand *out) {
+    const pn_layer *l = &pass->network->layer[layer];
+    const size_t arguments = bind_arguments(pass, group, layer, span, in);
+    bind_jet(pass, group, layer, span, in + arguments);
+    size_t n = 0;
+    if (!l->coordinates)
+        for (size_t c = 0; c < group->channels; c++) out[n++] = buffer_operand(pass, layer - 1, span, c, 0);
+    for (size_t k = 0; k < l->parameters; k++)
+        if (l->parameter[k].trained) out[n++] = (pn_operand){PN_BASE_GRADIENT, l->parameter[k].offset};
+}
+
+void pn_bind_residual(const pn_pass *pass, const pn_member *member, const pn_span *span, pn_operand *in, pn_operand *out) {
+    const size_t fields = pass->network->fields, coordinates = pass->network->coordinates, last = pass->network->layers - 1;
+    const size_t channels = pass->group[member->group].channels;
+    const size_t geometric = member->point_columns >= 2 * coordinates ? 2 * coordinates : coordinates;
+    size_t n = 0, m = 0;
+    for (size_t i = 0; i < geometric; i++) in[n++] = (pn_operand){PN_BASE_POINTS, span->point + i * span->point_pitch};
+    pn_operand *raw = in + n;
+    for (size_t c = 0; c < channels; c++)
+        for (size_t f = 0; f < fields; f++) {
+            in[n] = buffer_operand(pass, last, span, c, 0);
+            in[n++].offset += f;
+        }
+    for (size_t f = 0; f < fields; f++) in[n++] = (pn_operand){PN_BASE_PARAMETERS, pass->network->output_bias + f};
+    if (pass->evaluate) {
+        for (size_t f = 0; f < fields; f++) out[m++] = (pn_operand){PN_BASE_FIELDS, span->field + f * span->field_pitch};
+        return;
+    }
+    for (size_t k = 0; k < member->residuals; k++) in[n++] = (pn_operand){PN_BASE_SCALE, member->first_term + k};
+    for (size_t k = 0; k < member->residuals; k++) out[m++] = (pn_operand){PN_BASE_LOSS, member->first_term + k};
+    for (size_t i = 0; i < channels * fields; i++) out[m++] = raw[i];
+    for (size_t f = 0; f < fields; f++) out[m++] = (pn_operand){PN_BASE_GRADIENT, pass->network->output_bias + f};
+}
