@@ -21,9 +21,11 @@ typedef struct pn_words {
     double root_correction;  /* 1 / sqrt(1 - beta2^t) */
 } pn_words;
 
+enum { PN_HYPER_CONSTANT, PN_HYPER_EXPONENTIAL, PN_HYPER_COSINE };
+
 typedef struct pn_hyper {
     /* schedule, see pn_config_schedule */
-    uint64_t decay;       /* pn_decay: 0 constant, 1 exponential, 2 cosine */
+    uint64_t decay;       /* PN_HYPER_*, the values of pn_decay */
     uint64_t phase_steps; /* S */
     uint64_t warmup, every;
     double initial, final, decay_rate;

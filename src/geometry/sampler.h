@@ -11,9 +11,8 @@
 #define PN_GEOMETRY_SAMPLER_H
 
 #include "core/real.h"
+#include "kernels/sample.h"
 #include "pinn_graph.h"
-
-#define PN_SAMPLE_BLOCKS 64u /* blocks reserved for a set: 100 float64 coordinates need 50 */
 
 /* An axis-parallel piece of the box: coordinate `axis` fixed at `value` (outward normal `side` * e_axis), or the whole box. */
 typedef struct pn_face {

@@ -1,0 +1,24 @@
+/* Relative L2 errors on the CPU; see evaluate.h. */
+#include "kernels/evaluate.h"
+
+static double relative_l2(uint64_t real, const void *field, uint64_t first, const double *reference, uint64_t points) {
+    double error[PN_SUM_WIDE] = {0}, size[PN_SUM_WIDE] = {0};
+    for (uint64_t i = 0; i < points; i++) {
+        const double difference = pn_real_get((pn_real)real, field, first + i) - reference[i];
+        error[i % PN_SUM_WIDE] += difference * difference;
+        size[i % PN_SUM_WIDE] += reference[i] * reference[i];
+    }
+    return sqrt(pn_sum_fold_wide(error)) / sqrt(pn_sum_fold_wide(size));
+}
+
+static pinn_status evaluate_cpu(const pinn_run *run) {
+    const pn_evaluate_arguments *a = run->arguments;
+    const double *reference = run->read[1];
+    const uint64_t rows = ((const pn_words *)run->read[2])->rows;
+    double *ring = run->write[0];
+    for (uint64_t f = 0; rows > 0 && f < a->fields; f++)
+        ring[pn_evaluate_element(a, rows, f)] = relative_l2(a->real, run->read[0], f * a->points, reference + f * a->points, a->points);
+    return PINN_OK;
+}
+
+const pinn_operation pn_evaluate_operation = {"evaluate", evaluate_cpu, PN_CUDA_FORM(pn_evaluate_cuda)};
