@@ -1,0 +1,165 @@
+/* pinn-train CONFIG: solve the problem of a file. See docs/command-line.md.
+ *
+ * Exit status: 0 finished by whatever rule, 1 failed while running, 2 wrong configuration or usage, 130 interrupted. */
+#include <argp.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "pinn.h"
+
+enum { EXIT_FAILED = 1, EXIT_WRONG = 2, EXIT_INTERRUPTED = 130 };
+enum { MOST_ASSIGNMENTS = 256 };
+enum { KEY_SET = 1000, KEY_SEED, KEY_RESUME, KEY_FORCE, KEY_PLAN, KEY_JSON };
+
+typedef struct arguments {
+    pinn_options options;
+    const char *set[MOST_ASSIGNMENTS];
+    bool plan, json;
+} arguments;
+
+const char *argp_program_version = "pinn-train " PINN_VERSION;
+
+static const struct argp_option options[] = {
+    {"out", 'o', "DIR", 0, "Run directory (default: runs/<name of the config>)", 0},
+    {"device", 'd', "DEVICE", 0, "auto (default), cpu, cuda or cuda:N", 0},
+    {"set", KEY_SET, "KEY=VALUE", 0, "Replace a value of the file: train.0.steps=500, domain.x=[0,2]; may be repeated", 0},
+    {"seed", KEY_SEED, "N", 0, "Replace the file's seed", 0},
+    {"resume", KEY_RESUME, NULL, 0, "Go on from the run directory's checkpoint", 0},
+    {"force", KEY_FORCE, NULL, 0, "Overwrite an existing run", 0},
+    {"plan", KEY_PLAN, NULL, 0, "Print sizes, memory, operations and the recorded step; train nothing", 0},
+    {"json", KEY_JSON, NULL, 0, "Print one JSON object at the end on standard output", 0},
+    {"quiet", 'q', NULL, 0, "No progress and no notes on standard error", 0},
+    {0}};
+
+static bool parse_seed(const char *text, uint64_t *seed) {
+    char *end;
+    errno = 0;
+    unsigned long long value = strtoull(text, &end, 10);
+    if (errno || end == text || *end || strchr(text, '-')) return false;
+    *seed = value;
+    return true;
+}
+
+static error_t parse_option(int key, char *value, struct argp_state *state) {
+    arguments *a = state->input;
+    pinn_options *o = &a->options;
+    switch (key) {
+    case 'o': o->directory = value; break;
+    case 'd': o->device = value; break;
+    case 'q': o->progress = NULL, o->message = NULL; break;
+    case KEY_SET:
+        if (o->set_count == MOST_ASSIGNMENTS) argp_error(state, "at most %d --set", MOST_ASSIGNMENTS);
+        a->set[o->set_count++] = value;
+        break;
+    case KEY_SEED:
+        if (!parse_seed(value, &o->seed)) argp_error(state, "--seed %s: a whole number from 0 to 2^64-1 is needed", value);
+        o->has_seed = true;
+        break;
+    case KEY_RESUME: o->resume = true; break;
+    case KEY_FORCE: o->force = true; break;
+    case KEY_PLAN: a->plan = o->no_directory = true; break;
+    case KEY_JSON: a->json = true; break;
+    case ARGP_KEY_ARG:
+        if (o->config) argp_error(state, "one config at a time: \"%s\" comes after \"%s\"", value, o->config);
+        o->config = value;
+        break;
+    case ARGP_KEY_END:
+        if (!o->config) argp_error(state, "which problem? Give the path of a config, such as configs/heat.toml");
+        break;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+    return 0;
+}
+
+static const struct argp argp = {options, parse_option, "CONFIG",
+                                 "Solve a differential equation, written as text in a TOML file, with a neural network.", NULL, NULL, NULL};
+
+static void note(void *user, const char *line) {
+    (void)user;
+    fprintf(stderr, "pinn-train: %s\n", line);
+}
+
+static pinn_training *running; /* for the signal handler */
+
+static void interrupt(int number) {
+    (void)number;
+    if (running) pinn_training_interrupt(running);
+}
+
+/* The first SIGINT or SIGTERM asks for a clean stop; a second one ends the program at once. */
+static void catch_signals(pinn_training *training) {
+    struct sigaction action = {.sa_handler = interrupt, .sa_flags = (int)SA_RESETHAND};
+    running = training;
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+static int exit_status(pinn_status status) {
+    switch (status) {
+    case PINN_OK: return EXIT_SUCCESS;
+    case PINN_CONFIG:
+    case PINN_BAD_ARGUMENT: return EXIT_WRONG;
+    case PINN_INTERRUPTED: return EXIT_INTERRUPTED;
+    default: return EXIT_FAILED;
+    }
+}
+
+static void summarise(const pinn_training *training) {
+    pinn_result r;
+    pinn_training_result(training, &r);
+    fprintf(stderr, "%llu steps in %.2f s (%s), stopped by %s", (unsigned long long)r.steps, r.seconds, r.device, r.stop_reason);
+    for (size_t f = 0; f < r.fields; f++)
+        if (r.relative_l2[f] == r.relative_l2[f]) fprintf(stderr, ", relative L2 of %s %.3g", r.field[f], r.relative_l2[f]);
+    if (r.directory) fprintf(stderr, "; results in %s", r.directory);
+    fputc('\n', stderr);
+}
+
+static pinn_status print_text(pinn_status status, char *text) {
+    if (status != PINN_OK) return status;
+    bool good = puts(text) >= 0 && fflush(stdout) == 0;
+    free(text);
+    if (!good) fprintf(stderr, "pinn-train: cannot write to standard output: %s\n", strerror(errno));
+    return good ? PINN_OK : PINN_IO;
+}
+
+static pinn_status print_json(const pinn_training *training, pinn_status status) {
+    char *json = NULL;
+    pinn_status made = pinn_training_json(training, status, &json);
+    return print_text(made, json);
+}
+
+static pinn_status print_plan(const pinn_training *training) {
+    char *plan = NULL;
+    pinn_status made = pinn_training_plan(training, &plan);
+    return print_text(made, plan);
+}
+
+int main(int count, char **argument) {
+    arguments a = {.options = {.progress = stderr, .message = note}};
+    pinn_training *training = NULL;
+    argp_err_exit_status = EXIT_WRONG;
+    a.options.set = a.set;
+    argp_parse(&argp, count, argument, 0, NULL, &a);
+    bool quiet = a.options.progress == NULL;
+
+    pinn_status status = pinn_training_create(&a.options, &training);
+    if (status == PINN_OK && a.plan)
+        status = print_plan(training);
+    else if (status == PINN_OK) {
+        catch_signals(training);
+        status = pinn_training_run(training);
+    }
+    if (status != PINN_OK) {
+        fflush(stdout);
+        fprintf(stderr, "%s\n", pinn_error_message());
+    }
+    if (a.json && !a.plan && print_json(training, status) != PINN_OK && status == PINN_OK) status = PINN_IO;
+    if (training && !a.plan && !quiet && (status == PINN_OK || status == PINN_INTERRUPTED)) summarise(training);
+    running = NULL;
+    pinn_training_destroy(training);
+    return exit_status(status);
+}

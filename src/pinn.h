@@ -1,0 +1,91 @@
+/* pinn.h - train a physics-informed neural network from a problem file.
+ *
+ *     pinn_options options = {.config = "configs/heat.toml", .device = "auto"};
+ *     pinn_training *training = NULL;
+ *     pinn_status status = pinn_training_create(&options, &training);   // reads, checks, compiles, plans: trains nothing
+ *     if (status == PINN_OK) status = pinn_training_run(training);      // to the last step or the first stop rule
+ *     if (status != PINN_OK) fprintf(stderr, "%s\n", pinn_error_message());
+ *     pinn_training_destroy(training);
+ *
+ * The step (sample, forward, residual, backward, optimizer) is recorded once as a graph (pinn_graph.h) and replayed. What the run
+ * leaves on disk is described in docs/run-directory.md. One training is used by one thread; pinn_training_interrupt alone may be called
+ * from anywhere.
+ */
+#ifndef PINN_H
+#define PINN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "pinn_status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define PINN_VERSION "0.1.0"
+
+typedef struct pinn_training pinn_training;
+
+typedef struct pinn_options { /* all strings borrowed during pinn_training_create */
+    const char *config;     /* path of the problem file */
+    const char *const *set; /* "KEY=VALUE" assignments over the file, applied in order */
+    size_t set_count;
+    const char *device;     /* "auto" (or NULL), "cpu", "cuda", "cuda:N" */
+    const char *executor;   /* NULL: environment variable PINN_GRAPH, else "graph" on a GPU; "graph" or "eager" */
+    const char *lowering;   /* NULL: environment variable PINN_PASS, else "auto"; "tiled" or "layered" */
+    const char *directory;  /* run directory; NULL = runs/<config's stem> */
+    bool no_directory;      /* write nothing: plans and benches */
+    bool force, resume;     /* an existing run: overwrite it, or go on from its checkpoint */
+    bool has_seed;          /* `seed` replaces the file's */
+    uint64_t seed;
+    FILE *progress;         /* progress lines; NULL = none */
+    void (*message)(void *user, const char *line); /* warnings and notes; NULL = none */
+    void *message_user;
+} pinn_options;
+
+/* Errors: CONFIG (the message lists every error of the file with its place), IO, UNSUPPORTED, DEVICE, NO_MEMORY. */
+pinn_status pinn_training_create(const pinn_options *options, pinn_training **out);
+void pinn_training_destroy(pinn_training *training);
+
+/* Trains until a stop rule is met. PINN_OK when finished by whatever rule; INTERRUPTED (a checkpoint was written first); NUMERIC when a
+ * loss is not finite (the last good checkpoint stays); IO when the run directory can't be written. */
+pinn_status pinn_training_run(pinn_training *training);
+/* Asks a running pinn_training_run to stop at the next chance. Async-signal-safe. */
+void pinn_training_interrupt(pinn_training *training);
+
+/* Runs `count` steps of the first phase in one launch, without events: benches and tests. `enqueue_seconds` (may be NULL) is the time the
+ * calling thread needed to enqueue them, `seconds` the time until they were done. */
+pinn_status pinn_training_steps(pinn_training *training, uint64_t count, double *enqueue_seconds, double *seconds);
+/* Copies the parameters, as float64; `count` must be the network's. NULL `out`: only the count. */
+pinn_status pinn_training_parameters(pinn_training *training, double *out, size_t *count);
+
+typedef struct pinn_result {
+    const char *stop_reason; /* "steps", "step", "loss", "relative_l2", "gradient_norm", "seconds", "signal", "nan"; "" before the end */
+    uint64_t steps;          /* done since the run began, resumptions included */
+    double seconds;          /* of training alone */
+    double steps_per_second; /* of this process */
+    double loss;             /* total, of the last event */
+    size_t terms, fields;
+    const char *const *term; /* names; borrowed from the training */
+    const double *losses;    /* [terms] */
+    const char *const *field;
+    const double *relative_l2; /* [fields]; NaN where there is no reference */
+    const char *device, *executor, *precision, *lowering, *directory;
+    uint64_t graph_builds, graph_launches; /* of the step's graph */
+    double product_operations, pointwise_operations, bytes; /* a step of the network pass */
+    size_t parameters, rows;
+} pinn_result;
+
+void pinn_training_result(const pinn_training *training, pinn_result *out);
+/* One JSON object with the fields above; `status` decides its "status" and "error". Owned by the caller (free()). */
+pinn_status pinn_training_json(const pinn_training *training, pinn_status status, char **out);
+/* What would run: sizes, planes, memory, channels a set carries, operations a step, the recorded graph. Owned by the caller (free()). */
+pinn_status pinn_training_plan(const pinn_training *training, char **out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

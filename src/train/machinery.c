@@ -1,0 +1,254 @@
+/* What a step is made of: the point sets' planes, sampler, network pass and step nodes, and their recording. */
+#include "train/training.h"
+
+/* Columns start at multiples of this many elements, so that every set is aligned for vector loads. */
+#define COLUMN_ALIGNMENT 64u
+
+static size_t point_columns(const pn_problem *problem, const pn_set *set) {
+    return problem->coordinates * (set->uses_normal ? 2 : 1);
+}
+
+static pinn_status create_points(pinn_training *training, size_t *offset) {
+    const pn_problem *problem = training->problem;
+    size_t elements = 0;
+    for (size_t s = 0; s < problem->sets; s++) {
+        offset[s] = elements;
+        elements += problem->set[s].points * point_columns(problem, &problem->set[s]);
+        elements = (elements + COLUMN_ALIGNMENT - 1) / COLUMN_ALIGNMENT * COLUMN_ALIGNMENT;
+    }
+    return pinn_plane_create(training->context, "points", PINN_DEVICE, elements * pn_real_bytes(training->config->real),
+                             &training->machinery.points);
+}
+
+/* weight: [weights][point counts]; scale: 2*weight/points, the factor of the residual in its own adjoint. */
+static pinn_status create_weights(pinn_training *training) {
+    const pn_problem *problem = training->problem;
+    pn_machinery *m = &training->machinery;
+    pn_real real = training->config->real;
+    pinn_status status;
+    double *weight = pn_allocate(2 * problem->terms, sizeof *weight);
+    void *scale = pn_allocate(problem->terms, pn_real_bytes(real));
+    if (!weight || !scale) {
+        status = PN_NO_MEMORY("loss weights");
+        goto fail;
+    }
+    for (size_t s = 0; s < problem->sets; s++)
+        for (size_t k = 0; k < problem->set[s].term_count; k++) {
+            size_t term = problem->set[s].first_term + k;
+            weight[term] = problem->term[term].weight;
+            weight[problem->terms + term] = (double)problem->set[s].points;
+            pn_real_set(real, scale, term, 2 * weight[term] / (double)problem->set[s].points);
+        }
+    PN_TRY(pinn_plane_create(training->context, "loss weights", PINN_DEVICE, 2 * problem->terms * sizeof *weight, &m->weight));
+    PN_TRY(pinn_plane_create(training->context, "residual scale", PINN_DEVICE, problem->terms * pn_real_bytes(real), &m->scale));
+    PN_TRY(pinn_plane_write(m->weight, 0, weight, 2 * problem->terms * sizeof *weight));
+    PN_TRY(pinn_plane_write(m->scale, 0, scale, problem->terms * pn_real_bytes(real)));
+fail:
+    pn_free(scale);
+    pn_free(weight);
+    return status;
+}
+
+static pinn_status create_sampler(pinn_training *training, const size_t *offset) {
+    const pn_problem *problem = training->problem;
+    pn_sample_set *set = pn_allocate(problem->sets, sizeof *set);
+    if (!set) return PN_NO_MEMORY("the sampler");
+    for (size_t s = 0; s < problem->sets; s++)
+        set[s] = (pn_sample_set){.face = problem->set[s].face,
+                                 .faces = problem->set[s].face_count,
+                                 .points = problem->set[s].points,
+                                 .fixed = problem->set[s].fixed,
+                                 .normals = problem->set[s].uses_normal,
+                                 .stream = (uint32_t)s,
+                                 .offset = offset[s]};
+    pinn_status status = pn_sampler_create(training->context, training->config->real, problem->coordinates, problem->lower,
+                                           problem->upper, set, problem->sets, training->seed_plane, training->words,
+                                           training->machinery.points, &training->machinery.sampler);
+    pn_free(set);
+    return status;
+}
+
+static pinn_status create_pass(pinn_training *training, const size_t *offset) {
+    const pn_problem *problem = training->problem;
+    pn_machinery *m = &training->machinery;
+    pinn_status status;
+    pn_pass_set *set = pn_allocate(problem->sets, sizeof *set);
+    pn_value *residual = pn_allocate(problem->terms, sizeof *residual);
+    if (!set || !residual) {
+        status = PN_NO_MEMORY("the network pass");
+        goto fail;
+    }
+    for (size_t k = 0; k < problem->terms; k++) residual[k] = problem->term[k].residual;
+    for (size_t s = 0; s < problem->sets; s++)
+        set[s] = (pn_pass_set){.layout = &problem->set[s].layout,
+                               .points = problem->set[s].points,
+                               .point_columns = point_columns(problem, &problem->set[s]),
+                               .point_offset = offset[s],
+                               .residual = residual + problem->set[s].first_term,
+                               .residuals = problem->set[s].term_count,
+                               .first_term = problem->set[s].first_term};
+    const pn_pass_spec spec = {.context = training->context,
+                               .real = training->config->real,
+                               .tf32 = training->config->tf32,
+                               .lowering = training->lowering,
+                               .network = training->network,
+                               .scope = problem->scope,
+                               .ir = problem->ir,
+                               .set = set,
+                               .sets = problem->sets,
+                               .terms = problem->terms,
+                               .parameters = training->parameter,
+                               .points = m->points,
+                               .scale = m->scale};
+    status = pn_pass_create(&spec, &m->pass);
+fail:
+    pn_free(residual);
+    pn_free(set);
+    return status;
+}
+
+pinn_status pn_machinery_create(pinn_training *training) {
+    pn_machinery *m = &training->machinery;
+    const pn_problem *problem = training->problem;
+    size_t *offset = pn_allocate(problem->sets, sizeof *offset);
+    pinn_status status;
+    if (!offset) return PN_NO_MEMORY("the point sets");
+    PN_TRY(create_points(training, offset));
+    PN_TRY(create_weights(training));
+    PN_TRY(create_sampler(training, offset));
+    PN_TRY(create_pass(training, offset));
+    const pn_step_spec spec = {.context = training->context,
+                               .real = training->config->real,
+                               .parameters = training->network->parameters,
+                               .terms = problem->terms,
+                               .fields = problem->fields,
+                               .pass = m->pass,
+                               .parameter = training->parameter,
+                               .moments = training->moments,
+                               .words = training->words,
+                               .hyper = training->hyper,
+                               .weight = m->weight,
+                               .ring = training->ring};
+    PN_TRY(pn_step_create(&spec, &m->step));
+fail:
+    pn_free(offset);
+    if (status != PINN_OK) pn_machinery_destroy(m);
+    return status;
+}
+
+void pn_machinery_destroy(pn_machinery *machinery) {
+    pn_step_destroy(machinery->step);
+    pn_pass_destroy(machinery->pass);
+    pn_sampler_destroy(machinery->sampler);
+    pinn_plane_destroy(machinery->scale);
+    pinn_plane_destroy(machinery->weight);
+    pinn_plane_destroy(machinery->points);
+    *machinery = (pn_machinery){0};
+}
+
+static bool any_fixed(const pn_problem *problem) {
+    for (size_t s = 0; s < problem->sets; s++)
+        if (problem->set[s].fixed) return true;
+    return false;
+}
+
+pinn_status pn_machinery_record(pinn_training *training) {
+    pn_machinery *m = &training->machinery;
+    pinn_status status;
+    if (any_fixed(training->problem)) {
+        PN_TRY(pinn_graph_begin(training->sample_graph));
+        PN_TRY(pn_sampler_record(m->sampler, training->sample_graph, true));
+        PN_TRY(pinn_graph_launch(training->sample_graph, 1));
+    }
+    PN_TRY(pinn_graph_begin(training->step_graph));
+    PN_TRY(pn_sampler_record(m->sampler, training->step_graph, false));
+    PN_TRY(pn_pass_record(m->pass, training->step_graph));
+    PN_TRY(pn_step_record(m->step, training->step_graph));
+    PN_TRY(pinn_graph_build(training->step_graph));
+fail:
+    return status;
+}
+
+/* Coordinates in the run's precision, references in float64: the error norms are float64 sums. */
+static pinn_status create_evaluation_planes(pinn_training *training) {
+    const pn_problem *problem = training->problem;
+    pn_real real = training->config->real;
+    size_t count = problem->coordinates * problem->evaluation_points;
+    size_t reference_bytes = problem->fields * problem->evaluation_points * sizeof(double);
+    pinn_status status;
+    void *coordinate = pn_allocate(count, pn_real_bytes(real));
+    if (!coordinate) return PN_NO_MEMORY("the evaluation set");
+    for (size_t i = 0; i < count; i++) pn_real_set(real, coordinate, i, problem->evaluation_coordinate[i]);
+    PN_TRY(pinn_plane_create(training->context, "evaluation points", PINN_DEVICE, count * pn_real_bytes(real),
+                             &training->evaluation_points));
+    PN_TRY(pinn_plane_write(training->evaluation_points, 0, coordinate, count * pn_real_bytes(real)));
+    PN_TRY(pinn_plane_create(training->context, "reference", PINN_DEVICE, reference_bytes, &training->reference));
+    PN_TRY(pinn_plane_write(training->reference, 0, problem->reference, reference_bytes));
+fail:
+    pn_free(coordinate);
+    return status;
+}
+
+pinn_status pn_evaluation_create(pinn_training *training) {
+    const pn_problem *problem = training->problem;
+    pinn_status status;
+    PN_TRY(pn_layout_create(problem->coordinates, NULL, 0, NULL, &training->value_layout));
+    PN_TRY(create_evaluation_planes(training));
+    const pn_pass_set set = {.layout = &training->value_layout,
+                             .points = problem->evaluation_points,
+                             .point_columns = problem->coordinates};
+    const pn_pass_spec spec = {.context = training->context,
+                               .real = training->config->real,
+                               .tf32 = training->config->tf32,
+                               .lowering = training->lowering,
+                               .network = training->network,
+                               .scope = problem->scope,
+                               .ir = problem->ir,
+                               .set = &set,
+                               .sets = 1,
+                               .parameters = training->parameter,
+                               .points = training->evaluation_points,
+                               .evaluate = true};
+    PN_TRY(pn_pass_create(&spec, &training->evaluation));
+    PN_TRY(pinn_graph_begin(training->prediction_graph));
+    PN_TRY(pn_pass_record(training->evaluation, training->prediction_graph));
+    if (!training->has_evaluation) return PINN_OK;
+    PN_TRY(pinn_graph_begin(training->evaluation_graph));
+    PN_TRY(pn_pass_record(training->evaluation, training->evaluation_graph));
+    PN_TRY(pn_evaluation_record(training->evaluation_graph, training->config->real, problem->fields, problem->evaluation_points,
+                                problem->terms, pn_pass_fields(training->evaluation), training->reference, training->words,
+                                training->ring));
+fail:
+    return status;
+}
+
+pinn_status pn_phase_begin(pinn_training *training, size_t phase) {
+    const pn_config *config = training->config;
+    const pn_config_phase *p = &config->phase[phase];
+    bool changed = false;
+    pinn_status status;
+    training->phase = phase;
+    PN_TRY(pn_problem_set_points(training->problem, p, &changed));
+    if (changed || !training->machinery.pass) {
+        pn_machinery_destroy(&training->machinery);
+        PN_TRY(pn_machinery_create(training));
+    }
+    const pn_hyper hyper = {.decay = (uint64_t)p->learning_rate.decay,
+                            .phase_steps = p->steps,
+                            .warmup = p->learning_rate.warmup,
+                            .every = p->learning_rate.every,
+                            .initial = p->learning_rate.initial,
+                            .final = p->learning_rate.final,
+                            .decay_rate = p->learning_rate.rate,
+                            .beta1 = p->beta1,
+                            .beta2 = p->beta2,
+                            .epsilon = p->epsilon,
+                            .clip_norm = p->clip_norm,
+                            .event_every = config->output.events,
+                            .evaluate_every = training->has_evaluation ? config->output.evaluate_every : 0,
+                            .last_step = training->last_step};
+    PN_TRY(pinn_plane_write(training->hyper, 0, &hyper, sizeof hyper));
+    PN_TRY(pn_machinery_record(training));
+fail:
+    return status;
+}

@@ -1,0 +1,288 @@
+/* From a problem file to a training that is ready to run. */
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "pointwise/program.h"
+#include "train/training.h"
+
+double pn_clock(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+void pn_note(const pinn_training *training, const char *format, ...) {
+    if (!training->message) return;
+    char line[2048];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(line, sizeof line, format, list);
+    va_end(list);
+    training->message(training->message_user, line);
+}
+
+pn_real pn_training_real(const pinn_training *training) { return training->config->real; }
+
+/* "auto", "cpu", "cuda", "cuda:N" -> an executor and a CUDA ordinal. */
+static pinn_status choose_device(const pinn_options *options, pinn_context_options *out) {
+    const char *device = options->device ? options->device : "auto";
+    const char *mode = options->executor ? options->executor : getenv("PINN_GRAPH");
+    pinn_executor on_gpu = PINN_EXECUTOR_GRAPH;
+    if (mode && strcmp(mode, "eager") == 0)
+        on_gpu = PINN_EXECUTOR_EAGER;
+    else if (mode && *mode && strcmp(mode, "graph") != 0)
+        return pn_fail(PINN_CONFIG, "PINN_GRAPH is \"%s\"; it may be \"graph\" or \"eager\"", mode);
+    long ordinal = 0;
+    if (strcmp(device, "cpu") == 0 || (strcmp(device, "auto") == 0 && pinn_device_count() == 0)) {
+        out->executor = PINN_EXECUTOR_CPU;
+        return PINN_OK;
+    }
+    if (strncmp(device, "cuda:", 5) == 0) {
+        char *end;
+        errno = 0;
+        ordinal = strtol(device + 5, &end, 10);
+        if (errno || end == device + 5 || *end || ordinal < 0 || ordinal > 1024)
+            return pn_fail(PINN_CONFIG, "--device \"%s\": after \"cuda:\" comes the number of a GPU, such as cuda:0", device);
+    } else if (strcmp(device, "cuda") != 0 && strcmp(device, "auto") != 0)
+        return pn_fail(PINN_CONFIG, "--device \"%s\" is none of auto, cpu, cuda, cuda:N", device);
+    if (ordinal >= pinn_device_count())
+        return pn_fail(PINN_CONFIG, "--device %s: %d usable CUDA device%s here; use --device cpu", device, pinn_device_count(),
+                       pinn_device_count() == 1 ? "" : "s");
+    out->executor = on_gpu;
+    out->device = (int)ordinal;
+    return PINN_OK;
+}
+
+static pinn_status choose_lowering(const pinn_options *options, pn_lowering *out) {
+    const char *name = options->lowering ? options->lowering : getenv("PINN_PASS");
+    if (!name || !*name || strcmp(name, "auto") == 0)
+        *out = PN_LOWERING_AUTO;
+    else if (strcmp(name, "tiled") == 0)
+        *out = PN_LOWERING_TILED;
+    else if (strcmp(name, "layered") == 0)
+        *out = PN_LOWERING_LAYERED;
+    else
+        return pn_fail(PINN_CONFIG, "PINN_PASS is \"%s\"; it may be \"auto\", \"tiled\" or \"layered\"", name);
+    return PINN_OK;
+}
+
+static void context_message(void *user, const char *line) { pn_note(user, "%s", line); }
+
+static pinn_status read_problem(pinn_training *training, const pinn_options *options) {
+    pinn_status status;
+    PN_TRY(pn_config_read(options->config, options->set, options->set_count, &training->config));
+    pn_config *config = training->config;
+    if (options->has_seed) config->seed = options->seed;
+    training->seed = config->seed;
+    for (size_t i = 0; i < config->phase_count; i++) training->total_steps += config->phase[i].steps;
+    training->last_step = training->total_steps;
+    if (config->stop.step && config->stop.step < training->last_step) training->last_step = config->stop.step;
+    PN_TRY(pn_config_write(config, &training->resolved));
+    PN_TRY(pn_problem_create(config, &training->problem));
+    for (size_t f = 0; f < training->problem->fields; f++)
+        if (training->problem->has_reference[f]) training->has_evaluation = true;
+fail:
+    return status;
+}
+
+static pinn_status create_network(pinn_training *training) {
+    const pn_config *config = training->config;
+    const pn_problem *problem = training->problem;
+    const pn_network_spec spec = {.kind = config->network.kind.text,
+                                  .activation = config->network.activation.text,
+                                  .coordinates = problem->coordinates,
+                                  .fields = problem->fields,
+                                  .width = config->network.width,
+                                  .depth = config->network.depth,
+                                  .lower = problem->lower,
+                                  .upper = problem->upper,
+                                  .fourier_features = config->network.fourier ? config->network.fourier_features : 0,
+                                  .fourier_scale = config->network.fourier_scale,
+                                  .seed = training->seed};
+    return pn_network_create(&spec, &training->network);
+}
+
+static size_t aligned(size_t bytes) { return (bytes + PN_STATE_ALIGNMENT - 1) / PN_STATE_ALIGNMENT * PN_STATE_ALIGNMENT; }
+
+static pinn_status create_state(pinn_training *t) {
+    size_t parameters = t->network->parameters * pn_real_bytes(t->config->real);
+    size_t row = pn_row_length(t->problem->terms, t->problem->fields) * sizeof(double);
+    pinn_status status;
+    t->state_moments = aligned(parameters);
+    t->state_words = t->state_moments + aligned(2 * parameters);
+    t->state_bytes = t->state_words + aligned(sizeof(pn_words));
+    PN_TRY(pinn_plane_create(t->context, "state", PINN_DEVICE, t->state_bytes, &t->state));
+    PN_TRY(pinn_plane_view(t->state, "parameters", 0, parameters, &t->parameter));
+    PN_TRY(pinn_plane_view(t->state, "moments", t->state_moments, 2 * parameters, &t->moments));
+    PN_TRY(pinn_plane_view(t->state, "words", t->state_words, sizeof(pn_words), &t->words));
+    PN_TRY(pinn_plane_create(t->context, "hyper", PINN_DEVICE, sizeof(pn_hyper), &t->hyper));
+    PN_TRY(pinn_plane_create(t->context, "event ring", PINN_DEVICE, PN_RING_ROWS * row, &t->ring));
+    PN_TRY(pinn_plane_create(t->context, "seed", PINN_DEVICE, sizeof t->seed, &t->seed_plane));
+    PN_TRY(pinn_plane_write(t->seed_plane, 0, &t->seed, sizeof t->seed));
+    PN_TRY(pinn_plane_create(t->context, "home words", PINN_PINNED, sizeof(pn_words), &t->home_words));
+    PN_TRY(pinn_plane_create(t->context, "home ring", PINN_PINNED, PN_RING_ROWS * row, &t->home_ring));
+    PN_TRY(pinn_plane_create(t->context, "home state", PINN_PINNED, t->state_bytes, &t->home_state));
+    t->row = pn_allocate(pn_row_length(t->problem->terms, t->problem->fields) + 1, sizeof *t->row);
+    t->relative_l2 = pn_allocate(t->problem->fields, sizeof *t->relative_l2);
+    t->term_name = pn_allocate(t->problem->terms, sizeof *t->term_name);
+    if (!t->row || !t->relative_l2 || !t->term_name) return PN_NO_MEMORY("the results");
+    for (size_t f = 0; f < t->problem->fields; f++) t->relative_l2[f] = NAN;
+    for (size_t k = 0; k < t->problem->terms; k++) t->term_name[k] = t->problem->term[k].name;
+fail:
+    return status;
+}
+
+static pinn_status initialise_parameters(pinn_training *training) {
+    size_t count = training->network->parameters;
+    pn_real real = training->config->real;
+    double *value = pn_allocate(count, sizeof *value);
+    void *rounded = pn_allocate(count, pn_real_bytes(real));
+    pinn_status status = PINN_OK;
+    if (!value || !rounded)
+        status = PN_NO_MEMORY("the parameters");
+    else {
+        pn_network_initialise(training->network, training->seed, value);
+        for (size_t i = 0; i < count; i++) pn_real_set(real, rounded, i, value[i]);
+        status = pinn_plane_write(training->parameter, 0, rounded, count * pn_real_bytes(real));
+    }
+    pn_free(rounded);
+    pn_free(value);
+    return status;
+}
+
+static pinn_status create_graphs(pinn_training *t) {
+    const struct {
+        const char *name;
+        pinn_graph **graph;
+    } wanted[] = {{"step", &t->step_graph},
+                  {"sample", &t->sample_graph},
+                  {"evaluation", &t->evaluation_graph},
+                  {"prediction", &t->prediction_graph},
+                  {"events home", &t->drain[0]},
+                  {"events and snapshot home", &t->drain[1]}};
+    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
+        pinn_status status = pinn_graph_create(t->context, wanted[i].name, wanted[i].graph);
+        if (status != PINN_OK) return status;
+    }
+    return PINN_OK;
+}
+
+static pinn_status create_device_side(pinn_training *training, const pinn_context_options *options) {
+    pinn_status status;
+    PN_TRY(pinn_context_create(options, &training->context));
+    PN_TRY(create_state(training));
+    PN_TRY(initialise_parameters(training));
+    PN_TRY(create_graphs(training));
+fail:
+    return status;
+}
+
+static pinn_status name_directory(pinn_training *training, const pinn_options *options) {
+    if (options->no_directory) return PINN_OK;
+    pn_text path = {0};
+    if (options->directory)
+        pn_text_string(&path, options->directory);
+    else
+        pn_text_printf(&path, "runs/%s", training->config->stem);
+    training->directory = path.data;
+    return pn_text_check(&path);
+}
+
+static pinn_status open_run(pinn_training *training, const pinn_options *options) {
+    char **names = NULL;
+    size_t count = 0;
+    pinn_status status;
+    PN_TRY(pn_event_names(training, &names, &count));
+    const pn_run_spec spec = {.path = training->directory,
+                              .mode = options->resume ? PN_RUN_RESUME : options->force ? PN_RUN_FORCE : PN_RUN_NEW,
+                              .config = pn_text_get(&training->resolved),
+                              .quantity = (const char *const *)names,
+                              .quantities = count,
+                              .resume_step = (int64_t)training->step,
+                              .snapshot_parameters = training->network->parameters,
+                              .real = training->config->real};
+    status = pn_run_open(&spec, &training->run);
+fail:
+    pn_event_names_free(names, count);
+    return status;
+}
+
+/* What exact resume depends on: device, library versions' executor, and how sums are split. */
+static pinn_status describe_machine(pinn_training *training) {
+    pn_pass_cost cost;
+    pn_pass_get_cost(training->machinery.pass, &cost);
+    pn_text_printf(&training->machine, "%s; %s pass", pinn_context_device_name(training->context),
+                   pn_pass_lowering_name(training->machinery.pass));
+    if (cost.tile_points)
+        pn_text_printf(&training->machine, ", %zu points a tile, %zu groups, %s", cost.tile_points, cost.tile_groups, pn_program_isa());
+    if (training->stored_machine && strcmp(training->stored_machine, pn_text_get(&training->machine)) != 0)
+        pn_note(training, "resuming on another machine (%s) than before (%s): the result will not repeat bit for bit",
+                pn_text_get(&training->machine), training->stored_machine);
+    return pn_text_check(&training->machine);
+}
+
+pinn_status pinn_training_create(const pinn_options *options, pinn_training **out) {
+    pinn_status status;
+    pinn_context_options context = {.message = context_message};
+    if (!options || !options->config || !out) return pn_fail(PINN_BAD_ARGUMENT, "pinn_training_create needs a config's path");
+    if (options->force && options->resume) return pn_fail(PINN_CONFIG, "--force starts anew, --resume goes on: give one of them");
+    pinn_training *training = pn_allocate(1, sizeof *training);
+    if (!training) return PN_NO_MEMORY("the training");
+    training->progress_stream = options->progress;
+    training->message = options->message;
+    training->message_user = options->message_user;
+    training->stop_reason = "";
+    context.message_user = training;
+    PN_TRY(choose_device(options, &context));
+    PN_TRY(choose_lowering(options, &training->lowering));
+    PN_TRY(read_problem(training, options));
+    if (training->config->tf32 && context.executor == PINN_EXECUTOR_CPU) {
+        status = pn_fail(PINN_CONFIG, "%s: precision = \"tf32\" needs a GPU; use \"float32\" or \"float64\" on a CPU", options->config);
+        goto fail;
+    }
+    PN_TRY(name_directory(training, options));
+    PN_TRY(create_network(training));
+    PN_TRY(create_device_side(training, &context));
+    if (options->resume && training->directory) PN_TRY(pn_training_resume(training));
+    PN_TRY(pn_phase_begin(training, training->phase));
+    PN_TRY(describe_machine(training));
+    PN_TRY(pn_evaluation_create(training));
+    PN_TRY(pn_drain_create(training));
+    if (training->directory) PN_TRY(open_run(training, options));
+    *out = training;
+    return PINN_OK;
+fail:
+    pinn_training_destroy(training);
+    return status;
+}
+
+void pinn_training_destroy(pinn_training *t) {
+    if (!t) return;
+    if (t->context) pinn_context_synchronize(t->context);
+    pn_run_close(t->run);
+    pinn_graph *const graph[] = {t->drain[1], t->drain[0], t->prediction_graph, t->evaluation_graph, t->sample_graph, t->step_graph};
+    for (size_t i = 0; i < sizeof graph / sizeof graph[0]; i++) pinn_graph_destroy(graph[i]);
+    pn_pass_destroy(t->evaluation);
+    pn_machinery_destroy(&t->machinery);
+    /* Views come before the plane they belong to. */
+    pinn_plane *const plane[] = {t->reference, t->evaluation_points, t->home_state, t->home_ring, t->home_words, t->seed_plane,
+                                 t->ring,      t->hyper,             t->words,      t->moments,   t->parameter,  t->state};
+    for (size_t i = 0; i < sizeof plane / sizeof plane[0]; i++) pinn_plane_destroy(plane[i]);
+    pinn_context_destroy(t->context);
+    pn_layout_free(&t->value_layout);
+    pn_network_destroy(t->network);
+    pn_problem_destroy(t->problem);
+    pn_config_destroy(t->config);
+    pn_text_free(&t->resolved);
+    pn_text_free(&t->machine);
+    pn_free(t->stored_machine);
+    pn_free(t->directory);
+    pn_free(t->row);
+    pn_free(t->relative_l2);
+    pn_free(t->term_name);
+    pn_free(t);
+}
