@@ -5,7 +5,10 @@
  * (constants folded, identities removed, x-x, x*1, -(-x), products of constants gathered), so building an expression twice
  * costs nothing. Derivatives (tangent, adjoint) are built in the same DAG and share what they can with the values.
  *
- * Arithmetic convention: folding and meaning are float64; programs (program.h) evaluate in the precision asked for.
+ * Arithmetic convention: folding and meaning are float64; programs (program.h) evaluate in the precision asked for. Simplifying
+ * keeps every value to rounding wherever the expression as written is finite; it may give a number where that would be NaN or
+ * infinite (x*0 is 0, x/x is 1, sqrt(x)^2 is x), and zero has no sign. Division by a constant is a product with its reciprocal, one
+ * rounding more. a*b + a*c stays: with a fused multiply-add it costs no more than a*(b+c), and a*b is often needed elsewhere.
  * All builders accept PN_NONE as an operand and return PN_NONE then (memory ran out before); pn_ir_check reports it once.
  */
 #ifndef PN_POINTWISE_IR_H
@@ -83,6 +86,8 @@ size_t pn_ir_count(const pn_ir *ir);
 const pn_node *pn_ir_node(const pn_ir *ir, pn_value value); /* borrowed until the next builder call */
 int pn_op_arity(pn_op op);
 const char *pn_op_text(pn_op op);
+/* The operation's meaning, in float64; unused operands are ignored. CONST and INPUT have none: NaN. */
+double pn_op_apply(pn_op op, double a, double b, double c);
 
 pn_value pn_ir_const(pn_ir *ir, double value);
 pn_value pn_ir_input(pn_ir *ir, uint32_t slot);
@@ -100,7 +105,7 @@ bool pn_ir_is_const(const pn_ir *ir, pn_value value, double *constant);
 
 /* Rebuilds `value` with inputs replaced: `replace(user, slot)` gives the new node, or PN_NONE to keep the input. */
 pn_value pn_ir_substitute(pn_ir *ir, pn_value value, pn_value (*replace)(void *user, pn_ir *ir, uint32_t slot), void *user);
-/* Sets used[slot] = true for every input slot < `slots` that `value` depends on. */
+/* Sets used[slot] = true for every input slot < `slots` that `value` depends on; for all of them when memory ran out. */
 void pn_ir_inputs(const pn_ir *ir, pn_value value, bool *used, size_t slots);
 
 /* Forward derivative of `value` in one direction; `tangent(user, slot)` is the derivative of each input as a node (PN_NONE = 0).
@@ -112,7 +117,7 @@ pn_value pn_ir_tangent(pn_ir *ir, pn_value value, pn_value (*tangent)(void *user
 pinn_status pn_ir_adjoint(pn_ir *ir, const pn_value *value, const pn_value *seed, size_t count, const uint32_t *wrt, size_t wrt_count,
                           pn_value *out);
 
-/* Plain float64 evaluation of one node at one point, for folding, tests and constants: inputs by slot. */
+/* Plain float64 evaluation of one node at one point, for tests and constants: inputs by slot. NaN when memory ran out. */
 double pn_ir_evaluate(const pn_ir *ir, pn_value value, const double *input);
 
 /* Human-readable text with let-bindings; `input_name(user, slot)` may be NULL (then in0, in1, ...). */

@@ -1,0 +1,204 @@
+/* Jets through nonlinear functions: the chain rule and the product rule for partial derivatives, written into the IR.
+ *
+ * Channel with coordinates a_1..a_n of s(z), Faa di Bruno for partial derivatives (Hardy, Combinatorics of partial derivatives,
+ * Electronic J. Combinatorics 13, 2006):
+ *     sum over set partitions p of {1..n} of s^(|p|)(z) * product over blocks B in p of z_{a_i : i in B}.
+ * Partitions that give the same product become one with an integer factor; products are gathered by |p|, so that each derivative
+ * s^(k) is multiplied once a channel. Laplacian (Li et al., Forward Laplacian, 2024): L s(z) = s'(z) Lz + s''(z) sum_i a_i z_i^2.
+ */
+#include "pointwise/jet.h"
+
+#include <string.h>
+
+#include "core/memory.h"
+
+/* The argument of s while it is differentiated. A node of the graph itself cannot be the variable: simplifying may have taken it
+ * apart, as sin(-w) is -sin(w). */
+#define ARGUMENT_SLOT 0xfffffff0u
+
+static pn_value argument_tangent(void *user, pn_ir *ir, uint32_t slot) {
+    (void)user;
+    return slot == ARGUMENT_SLOT ? pn_ir_const(ir, 1) : PN_NONE;
+}
+
+static pn_value argument_value(void *user, pn_ir *ir, uint32_t slot) {
+    (void)ir;
+    return slot == ARGUMENT_SLOT ? *(const pn_value *)user : PN_NONE;
+}
+
+/* s^(k)(z) for k = 0..order. */
+static void scalar_derivatives(pn_ir *ir, pn_scalar_function *s, void *user, pn_value z, unsigned order, pn_value *derivative) {
+    pn_value d = s(user, ir, pn_ir_input(ir, ARGUMENT_SLOT));
+    for (unsigned k = 0; k <= order; k++) {
+        derivative[k] = pn_ir_substitute(ir, d, argument_value, &z);
+        if (k < order) d = pn_ir_tangent(ir, d, argument_tangent, NULL);
+    }
+}
+
+/* ---- set partitions -------------------------------------------------------------------------------------------------------- */
+
+enum { MOST_PARTITIONS = 4140 }; /* Bell number of PN_MAX_ORDER */
+
+/* factor * product of channels[0..blocks), which are indices into the layout, ascending. */
+typedef struct product {
+    unsigned factor, blocks;
+    size_t channel[PN_MAX_ORDER];
+} product;
+
+/* Adds the partition that puts coordinate i of `channel` into block block[i]. */
+static void add_partition(const pn_layout *layout, const pn_channel *channel, const unsigned *block, unsigned blocks, product *list,
+                          size_t *count) {
+    product found = {.factor = 1, .blocks = blocks};
+    for (unsigned b = 0; b < blocks; b++) {
+        pn_channel part = {0};
+        for (unsigned i = 0; i < channel->order; i++)
+            if (block[i] == b) part = pn_channel_derivative(&part, channel->coordinate[i]);
+        size_t index = (size_t)pn_layout_find(layout, &part); /* there: the layout is closed downward */
+        unsigned at = b;
+        for (; at > 0 && found.channel[at - 1] > index; at--) found.channel[at] = found.channel[at - 1];
+        found.channel[at] = index;
+    }
+    for (size_t i = 0; i < *count; i++)
+        if (list[i].blocks == blocks && memcmp(list[i].channel, found.channel, sizeof found.channel) == 0) {
+            list[i].factor++;
+            return;
+        }
+    list[(*count)++] = found;
+}
+
+/* All set partitions as restricted growth strings: block[0] = 0, block[i] <= 1 + max(block[0..i)) (Knuth, TAOCP 4A, 7.2.1.5). */
+static size_t partitions(const pn_layout *layout, const pn_channel *channel, product *list) {
+    size_t count = 0;
+    unsigned n = channel->order, block[PN_MAX_ORDER] = {0};
+    for (;;) {
+        unsigned blocks = 1;
+        for (unsigned i = 0; i < n; i++)
+            if (block[i] >= blocks) blocks = block[i] + 1;
+        add_partition(layout, channel, block, blocks, list, &count);
+        unsigned i = n; /* the next string: raise the last entry that may grow, clear those behind it */
+        while (--i > 0) {
+            unsigned limit = 0;
+            for (unsigned j = 0; j < i; j++)
+                if (block[j] >= limit) limit = block[j] + 1;
+            if (block[i] < limit) break;
+        }
+        if (i == 0) return count;
+        block[i]++;
+        for (unsigned j = i + 1; j < n; j++) block[j] = 0;
+    }
+}
+
+/* ---- composition ----------------------------------------------------------------------------------------------------------- */
+
+static pn_value multiply_channels(pn_ir *ir, const product *term, const pn_value *z) {
+    pn_value result = z[term->channel[0]];
+    for (unsigned b = 1; b < term->blocks; b++) result = pn_ir_mul(ir, result, z[term->channel[b]]);
+    return pn_ir_mul(ir, pn_ir_const(ir, term->factor), result);
+}
+
+static pn_value compose_partial(pn_ir *ir, const pn_layout *layout, const pn_channel *channel, const pn_value *derivative,
+                                const pn_value *z, product *list) {
+    size_t count = partitions(layout, channel, list);
+    pn_value sum = pn_ir_const(ir, 0);
+    for (unsigned blocks = 1; blocks <= channel->order; blocks++) {
+        pn_value products = pn_ir_const(ir, 0);
+        for (size_t i = 0; i < count; i++)
+            if (list[i].blocks == blocks) products = pn_ir_add(ir, products, multiply_channels(ir, &list[i], z));
+        sum = pn_ir_add(ir, sum, pn_ir_mul(ir, derivative[blocks], products));
+    }
+    return sum;
+}
+
+/* sum_i a_i f_i g_i over the first derivatives. */
+static pn_value weighted_product(pn_ir *ir, const pn_layout *layout, const pn_value *f, const pn_value *g) {
+    const pn_channel value = {0};
+    pn_value sum = pn_ir_const(ir, 0);
+    for (size_t i = 0; i < layout->coordinates; i++) {
+        if (layout->laplacian[i] == 0) continue;
+        pn_channel first = pn_channel_derivative(&value, (unsigned)i);
+        int c = pn_layout_find(layout, &first);
+        sum = pn_ir_add(ir, sum, pn_ir_mul(ir, pn_ir_const(ir, layout->laplacian[i]), pn_ir_mul(ir, f[c], g[c])));
+    }
+    return sum;
+}
+
+static unsigned layout_order(const pn_layout *layout) {
+    unsigned order = 0;
+    for (size_t c = 0; c < layout->count; c++)
+        if (layout->channel[c].order > order) order = layout->channel[c].order;
+    return order;
+}
+
+pinn_status pn_jet_compose(pn_ir *ir, const pn_layout *layout, pn_value (*s)(void *user, pn_ir *ir, pn_value z), void *user,
+                           const pn_value *z, pn_value *out) {
+    pinn_status status = PINN_OK;
+    pn_value derivative[PN_MAX_ORDER + 1];
+    pn_value *result = pn_allocate(layout->count, sizeof *result);
+    product *list = pn_allocate(MOST_PARTITIONS, sizeof *list);
+    if (!result || !list) {
+        status = PN_NO_MEMORY("a jet");
+        goto fail;
+    }
+    scalar_derivatives(ir, s, user, z[0], layout_order(layout), derivative);
+    for (size_t c = 0; c < layout->count; c++) {
+        const pn_channel *channel = &layout->channel[c];
+        if (channel->laplacian) {
+            pn_value curvature = pn_ir_mul(ir, derivative[2], weighted_product(ir, layout, z, z));
+            result[c] = pn_ir_add(ir, pn_ir_mul(ir, derivative[1], z[c]), curvature);
+        } else
+            result[c] = channel->order ? compose_partial(ir, layout, channel, derivative, z, list) : derivative[0];
+    }
+    PN_TRY(pn_ir_check(ir));
+    memcpy(out, result, layout->count * sizeof *out);
+fail:
+    pn_free(list);
+    pn_free(result);
+    return status;
+}
+
+/* ---- product --------------------------------------------------------------------------------------------------------------- */
+
+/* Leibniz: sum over subsets S of the channel's coordinates of f_S * g_rest; equal coordinates give equal terms, which the sum joins. */
+static pn_value multiply_partial(pn_ir *ir, const pn_layout *layout, const pn_channel *channel, const pn_value *f, const pn_value *g) {
+    pn_value sum = pn_ir_const(ir, 0);
+    bool done[1u << PN_MAX_ORDER] = {false};
+    for (unsigned mask = 0; mask >> channel->order == 0; mask++) {
+        if (done[mask]) continue;
+        pn_channel part[2] = {{0}, {0}};
+        for (unsigned i = 0; i < channel->order; i++) {
+            pn_channel *to = &part[mask >> i & 1];
+            *to = pn_channel_derivative(to, channel->coordinate[i]);
+        }
+        unsigned alike = 0; /* subsets with the same coordinates */
+        for (unsigned other = mask; other >> channel->order == 0; other++) {
+            pn_channel same = {0};
+            for (unsigned i = 0; i < channel->order; i++)
+                if (other >> i & 1) same = pn_channel_derivative(&same, channel->coordinate[i]);
+            if (same.order != part[1].order || memcmp(same.coordinate, part[1].coordinate, sizeof same.coordinate) != 0) continue;
+            done[other] = true;
+            alike++;
+        }
+        pn_value term = pn_ir_mul(ir, f[pn_layout_find(layout, &part[1])], g[pn_layout_find(layout, &part[0])]);
+        sum = pn_ir_add(ir, sum, pn_ir_mul(ir, pn_ir_const(ir, alike), term));
+    }
+    return sum;
+}
+
+pinn_status pn_jet_multiply(pn_ir *ir, const pn_layout *layout, const pn_value *f, const pn_value *g, pn_value *out) {
+    pinn_status status = PINN_OK;
+    pn_value *result = pn_allocate(layout->count, sizeof *result);
+    if (!result) return PN_NO_MEMORY("a jet");
+    for (size_t c = 0; c < layout->count; c++) {
+        if (!layout->channel[c].laplacian) {
+            result[c] = multiply_partial(ir, layout, &layout->channel[c], f, g);
+            continue;
+        }
+        pn_value mixed = pn_ir_mul(ir, pn_ir_const(ir, 2), weighted_product(ir, layout, f, g));
+        result[c] = pn_ir_add(ir, pn_ir_add(ir, pn_ir_mul(ir, f[0], g[c]), pn_ir_mul(ir, g[0], f[c])), mixed);
+    }
+    PN_TRY(pn_ir_check(ir));
+    memcpy(out, result, layout->count * sizeof *out);
+fail:
+    pn_free(result);
+    return status;
+}

@@ -1,0 +1,136 @@
+/* Products, quotients and powers, simplified as they are built.
+ *
+ * Normal form: one constant factor, first, outside (c*(x*y)); signs outside (-(x*y)); the operands of a product in the order of
+ * their ids, so that a*b and b*a are one node. Constants join only where that cannot turn a float32 program's value into 0 or
+ * infinity: the joined constant stays inside float32's normal range, and only constants near 1 move across other factors.
+ */
+#include <math.h>
+
+#include "pointwise/ir_internal.h"
+
+/* 0, or normal in float32 with a margin. */
+static bool fits_float32(double k) { return k == 0 || (fabs(k) > 1e-37 && fabs(k) < 1e37); }
+
+/* Small enough a factor to be moved from one operand to the whole product. */
+static bool near_one(double k) { return fabs(k) >= 0x1p-20 && fabs(k) <= 0x1p20; }
+
+/* value = k * x with a constant that may leave the operand. */
+static bool split_constant(const pn_ir *ir, pn_value value, double *k, pn_value *x) {
+    pn_node node = ir->node[value];
+    if (node.op != PN_OP_MUL || !pn_ir_is_const(ir, node.a, k) || !near_one(*k)) return false;
+    *x = node.b;
+    return true;
+}
+
+pn_value pn_ir_scale(pn_ir *ir, double constant, pn_value x) {
+    if (x == PN_NONE) return PN_NONE;
+    double k;
+    if (pn_ir_is_const(ir, x, &k)) return pn_ir_const(ir, constant * k);
+    if (constant == 0) return pn_ir_const(ir, 0);
+    if (constant == 1) return x;
+    if (constant == -1) return pn_ir_neg(ir, x);
+    pn_node node = ir->node[x];
+    pn_mask mask;
+    if (node.op == PN_OP_NEG) return pn_ir_scale(ir, -constant, node.a);
+    if ((node.op == PN_OP_MUL || node.op == PN_OP_DIV) && pn_ir_is_const(ir, node.a, &k) && constant * k != 0 &&
+        fits_float32(constant * k)) {
+        if (node.op == PN_OP_MUL) return pn_ir_scale(ir, constant * k, node.b);
+        return pn_ir_div(ir, pn_ir_const(ir, constant * k), node.b);
+    }
+    if (pn_ir_mask(ir, x, &mask)) return pn_ir_masked(ir, mask, pn_ir_scale(ir, constant, mask.x));
+    return pn_ir_intern(ir, PN_OP_MUL, pn_ir_const(ir, constant), x, PN_NONE);
+}
+
+/* x*x, sign(x)*x and the like. a <= b. */
+static bool multiply_alike(pn_ir *ir, pn_value a, pn_value b, pn_value *out) {
+    pn_node x = ir->node[a], y = ir->node[b];
+    if (a == b && (ir->trait[a] & PN_TRAIT_BOOLEAN))
+        *out = a;
+    else if (a == b && x.op == PN_OP_SQRT)
+        *out = x.a;
+    else if (a == b && x.op == PN_OP_ABS)
+        *out = pn_ir_mul(ir, x.a, x.a);
+    else if (y.op == PN_OP_SIGN && y.a == a)
+        *out = pn_ir_unary(ir, PN_OP_ABS, a);
+    else if ((x.op == PN_OP_SIGN && y.op == PN_OP_ABS && x.a == y.a) || (x.op == PN_OP_ABS && y.op == PN_OP_SIGN && x.a == y.a))
+        *out = x.a;
+    else if (y.op == PN_OP_DIV && y.b == a)
+        *out = y.a;
+    else
+        return false;
+    return true;
+}
+
+pn_value pn_ir_mul(pn_ir *ir, pn_value a, pn_value b) {
+    if (a == PN_NONE || b == PN_NONE) return PN_NONE;
+    double k;
+    if (pn_ir_is_const(ir, a, &k)) return pn_ir_scale(ir, k, b);
+    if (pn_ir_is_const(ir, b, &k)) return pn_ir_scale(ir, k, a);
+    if (a > b) return pn_ir_mul(ir, b, a);
+    if (ir->node[a].op == PN_OP_NEG) return pn_ir_neg(ir, pn_ir_mul(ir, ir->node[a].a, b));
+    if (ir->node[b].op == PN_OP_NEG) return pn_ir_neg(ir, pn_ir_mul(ir, a, ir->node[b].a));
+    pn_value x;
+    if (split_constant(ir, a, &k, &x)) return pn_ir_scale(ir, k, pn_ir_mul(ir, x, b));
+    if (split_constant(ir, b, &k, &x)) return pn_ir_scale(ir, k, pn_ir_mul(ir, a, x));
+    if (multiply_alike(ir, a, b, &x)) return x;
+    /* Under the mask, a NaN of the other factor where the condition excludes it cannot leak: 0 * NaN never happens. */
+    pn_mask mask;
+    if (pn_ir_mask(ir, a, &mask)) return pn_ir_masked(ir, mask, pn_ir_mul(ir, mask.x, b));
+    if (pn_ir_mask(ir, b, &mask)) return pn_ir_masked(ir, mask, pn_ir_mul(ir, a, mask.x));
+    return pn_ir_intern(ir, PN_OP_MUL, a, b, PN_NONE);
+}
+
+/* Quotients by a constant, by k*y and by k/y. */
+static bool divide_scaled(pn_ir *ir, pn_value a, pn_value b, pn_value *out) {
+    double k, reciprocal;
+    pn_value y;
+    pn_node node = ir->node[b];
+    if (pn_ir_is_const(ir, b, &k)) {
+        reciprocal = 1 / k;
+        if (!isfinite(reciprocal) || reciprocal == 0 || !fits_float32(reciprocal)) return false;
+        *out = pn_ir_scale(ir, reciprocal, a);
+        return true;
+    }
+    if (split_constant(ir, b, &k, &y)) {
+        *out = pn_ir_scale(ir, 1 / k, pn_ir_div(ir, a, y));
+        return true;
+    }
+    if (node.op == PN_OP_DIV && pn_ir_is_const(ir, node.a, &k) && near_one(k)) {
+        *out = pn_ir_scale(ir, 1 / k, pn_ir_mul(ir, a, node.b));
+        return true;
+    }
+    return false;
+}
+
+pn_value pn_ir_div(pn_ir *ir, pn_value a, pn_value b) {
+    if (a == PN_NONE || b == PN_NONE) return PN_NONE;
+    double p, q;
+    bool p_const = pn_ir_is_const(ir, a, &p);
+    if (p_const && pn_ir_is_const(ir, b, &q)) return pn_ir_const(ir, p / q);
+    if (p_const && p == 0) return a;
+    if (a == b) return pn_ir_const(ir, 1);
+    pn_value x;
+    if (divide_scaled(ir, a, b, &x)) return x;
+    pn_node n = ir->node[a], d = ir->node[b];
+    if (n.op == PN_OP_NEG) return pn_ir_neg(ir, pn_ir_div(ir, n.a, b));
+    if (d.op == PN_OP_NEG) return pn_ir_neg(ir, pn_ir_div(ir, a, d.a));
+    if (split_constant(ir, a, &p, &x)) return pn_ir_scale(ir, p, pn_ir_div(ir, x, b));
+    if (n.op == PN_OP_MUL && n.a == b) return n.b;
+    if (n.op == PN_OP_MUL && n.b == b) return n.a;
+    pn_mask mask;
+    if (pn_ir_mask(ir, a, &mask)) return pn_ir_masked(ir, mask, pn_ir_div(ir, mask.x, b));
+    return pn_ir_intern(ir, PN_OP_DIV, a, b, PN_NONE);
+}
+
+pn_value pn_ir_power(pn_ir *ir, pn_value a, int n) {
+    if (a == PN_NONE) return PN_NONE;
+    double k;
+    if (pn_ir_is_const(ir, a, &k)) return pn_ir_const(ir, pow(k, n));
+    unsigned left = n < 0 ? 0u - (unsigned)n : (unsigned)n;
+    pn_value product = pn_ir_const(ir, 1);
+    for (pn_value square = a; left; left >>= 1) {
+        if (left & 1) product = pn_ir_mul(ir, product, square);
+        if (left > 1) square = pn_ir_mul(ir, square, square);
+    }
+    return n < 0 ? pn_ir_div(ir, pn_ir_const(ir, 1), product) : product;
+}
