@@ -29,13 +29,14 @@ typedef enum pn_resample { PN_RESAMPLE_ALWAYS, PN_RESAMPLE_NEVER } pn_resample;
 
 typedef struct pn_config_set { /* one [[equation]] or [[condition]] */
     bool condition;
+    pn_position at;
     pn_string name;
     pn_string *on; /* conditions: faces */
     size_t on_count;
     pn_config_named *residual; /* one or several; a single residual is named like the set */
     size_t residual_count;
+    pn_position weight_at;
     size_t points;
-    pn_position points_at;
     pn_resample resample;
 } pn_config_set;
 
@@ -47,8 +48,13 @@ typedef enum pn_decay { PN_DECAY_CONSTANT, PN_DECAY_EXPONENTIAL, PN_DECAY_COSINE
 typedef struct pn_config_schedule {
     pn_decay decay;
     double initial, final, rate;
-    uint64_t every, warmup; /* steps */
+    uint64_t every, warmup; /* steps; warmup < S */
 } pn_config_schedule;
+
+typedef struct pn_config_phase_points { /* another point count from a phase on */
+    pn_string set;
+    size_t points;
+} pn_config_phase_points;
 
 typedef struct pn_config_phase { /* one [[train]] */
     pn_string optimizer; /* "adam" */
@@ -56,17 +62,18 @@ typedef struct pn_config_phase { /* one [[train]] */
     pn_config_schedule learning_rate;
     double beta1, beta2, epsilon;
     double clip_norm; /* global-norm clipping; 0 = none */
-    struct { pn_string set; size_t points; } *points; /* other point counts, by set name, from this phase on */
+    pn_config_phase_points *points; /* by set name, from this phase on */
     size_t points_count;
 } pn_config_phase;
 
 typedef struct pn_config {
     char *path, *stem;    /* "configs/heat.toml", "heat"; owned */
     pn_text source;       /* the file's bytes */
+    char **assignment; size_t assignment_count; /* the --set texts; owned, for diagnostics */
     pn_string title, time;
-    pn_real real;         /* precision; */
-    bool tf32;            /* precision = "tf32" */
-    pn_string precision;
+    pn_string precision;  /* "float32", "float64", "tf32" */
+    pn_real real;
+    bool tf32;            /* precision = "tf32": float32 with tf32 products */
     uint64_t seed;
     pn_config_coordinate *coordinate; size_t coordinate_count;
     pn_config_named *constant; size_t constant_count;
@@ -74,7 +81,7 @@ typedef struct pn_config {
     pn_config_named *define; size_t define_count;
     pn_config_set *set; size_t set_count; /* equations first, then conditions, each in file order */
     pn_config_named *reference; size_t reference_count; /* formulas by field */
-    pn_string reference_file;
+    pn_string reference_file; /* relative to the config file's folder */
     struct {
         pn_string kind; /* "mlp" */
         size_t width, depth; /* depth = hidden layers */
@@ -82,34 +89,39 @@ typedef struct pn_config {
         bool fourier;
         size_t fourier_features; /* rows of B: the embedding has twice as many columns */
         double fourier_scale;
-        pn_position at;
     } network;
     pn_config_phase *phase; size_t phase_count;
     struct { /* 0 = rule absent */
         double loss, relative_l2, gradient_norm, seconds;
         uint64_t step;
+        pn_position relative_l2_at;
     } stop;
     struct {
         uint64_t events;     /* default 100 */
         uint64_t checkpoint; /* default 1000; 0 = only at the end */
         uint64_t evaluate_every; /* default: `events` */
-        size_t *evaluate_points; size_t evaluate_count; /* one number a coordinate, or one number of seeded points; default: about 10^4 */
+        /* The evaluation set, defaults resolved: a grid with one number of points a coordinate, or one number of seeded points.
+         * Count 0 when the reference is a file: then its points are the set. */
+        size_t *evaluate_points; size_t evaluate_count;
+        bool evaluate_grid;
         pn_position evaluate_at;
     } output;
 } pn_config;
 
 /* Reads and checks a problem file; `set` are "--set" assignments ("train.0.steps=500"), applied before checking. All errors found
- * (a TOML syntax error comes alone) go to the thread's message in the diagnostics' form; status CONFIG, or IO when unreadable.
- * Expressions are not compiled here: see problem.h. */
+ * (a TOML syntax error comes alone) go to the thread's message in the diagnostics' form, those of an assignment with "--set ..." as
+ * the place; status CONFIG, or IO when unreadable. Expressions are compiled here only to report their errors together with the
+ * others; see problem.h. */
 pinn_status pn_config_read(const char *path, const char *const *set, size_t set_count, pn_config **out);
-/* The same from memory; `path` is only for messages and the stem. */
+/* The same from memory; `path` is only for messages, the stem and the folder of a reference file. */
 pinn_status pn_config_parse(const char *path, const char *text, size_t length, const char *const *set, size_t set_count, pn_config **out);
 void pn_config_destroy(pn_config *config);
 
 /* The whole config as TOML with every default resolved; reading it back gives the same config. */
 pinn_status pn_config_write(const pn_config *config, pn_text *out);
 /* Keys (dotted) that differ between two resolved TOML texts and may not change on --resume: everything but [stop], [output],
- * title and larger train steps of the last phase. One a line into `out`; nothing when resuming is fine. */
+ * title and larger train steps of the last phase. One a line into `out`, as "constants.alpha: 0.4 -> 0.5" ("(absent)" where a text has
+ * not the key); nothing when resuming is fine. */
 pinn_status pn_config_compare(const char *resolved_old, const char *resolved_new, pn_text *out);
 /* The schema as a Markdown table, for docs/configuration.md. */
 void pn_config_describe(pn_text *out);

@@ -1,0 +1,28 @@
+/* What the compiler of problems shares between its files. */
+#ifndef PN_PROBLEM_PROBLEM_INTERNAL_H
+#define PN_PROBLEM_PROBLEM_INTERNAL_H
+
+#include "problem/config_internal.h"
+#include "problem/problem.h"
+
+typedef struct pn_compiler {
+    const pn_config *config;
+    pn_problem *problem; /* being filled */
+    pn_diagnostics *list;
+} pn_compiler;
+
+/* A scope with all names of the config. Bad names and constants are reported; `good` is false when a name was bad. The names
+ * arrays are the problem's. Errors: NO_MEMORY. */
+pinn_status pn_scope_of_config(const pn_compiler *compiler, pn_ir *ir, pn_diagnostics *list, bool *good, pn_scope **out);
+
+/* The faces that a condition's `on` names, appended to `set`. Reports what is wrong. Errors: NO_MEMORY. */
+pinn_status pn_faces_read(const pn_compiler *compiler, const pn_config_set *config, pn_set *set);
+
+/* The reference's formulas as nodes, or the reference file's content; with `evaluate`, also the evaluation set and the formulas'
+ * values there. Reports what is wrong. Errors: NO_MEMORY. */
+pinn_status pn_evaluation_create(const pn_compiler *compiler, bool evaluate);
+
+/* Status after a call whose CONFIG errors went to the list: only others stop the compiler. */
+static inline pinn_status pn_go_on(pinn_status status) { return status == PINN_CONFIG ? PINN_OK : status; }
+
+#endif
