@@ -5,7 +5,7 @@
  *   /parameters/<name>   one dataset a block of the network, by name and shape, in the run's precision
  *   /network/fixed       float64: the untrained numbers (Fourier matrix)
  *   /optimizer/m, /optimizer/v   whole vectors in the run's precision
- *   /step                the words: step, phase, phase_step, optimizer_step, rows, and the last row's scalars
+ *   /step                the words: step, phase, phase_step, optimizer_step, rows, seconds, and the last step's scalars
  *   /unknowns            a group, empty until a problem has unknowns
  */
 #ifndef PN_IO_CHECKPOINT_H
@@ -29,8 +29,10 @@ typedef struct pn_checkpoint {
 } pn_checkpoint;
 
 pinn_status pn_checkpoint_write(const char *path, const pn_checkpoint *checkpoint);
-/* Fills parameters, moments (arrays of the caller's), words, phase, seed, seconds; checks names and shapes against `network` and the
- * precision. `config` and `machine` are returned as owned strings (pn_free). IO errors name the file and what is missing. */
+/* Fills parameters, moments (arrays of the caller's; moments may be NULL: not read), words, phase, seed, seconds, and the network's fixed
+ * numbers: the file's Fourier matrix counts, so read before the network's numbers are copied elsewhere. Checks names and shapes against
+ * `network` and the precision. `config` and `machine` are returned as owned strings (pn_free; NULL = not wanted). IO errors name the file
+ * and what is missing. Nothing is written unless all of it was read. */
 pinn_status pn_checkpoint_read(const char *path, pn_checkpoint *checkpoint, char **config, char **machine);
 /* Only the stored config text (owned, pn_free), to compare before a network exists. */
 pinn_status pn_checkpoint_read_config(const char *path, char **config);

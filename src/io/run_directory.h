@@ -25,14 +25,17 @@ typedef struct pn_run_spec {
     pn_real real;
 } pn_run_spec;
 
-/* Takes the directory's lock file, so that two runs never write into one; FORCE removes an old run's files by name, nothing else.
- * Starts the writer thread. */
+/* Takes the directory's lock (flock on DIR/.lock: it goes with the process, however that ends), so that two runs never write into one.
+ * FORCE removes an old run's files by name, nothing else (records kept aside as damaged stay). RESUME needs a checkpoint. Then writes
+ * config.toml, opens the record and starts the writer thread. Errors: CONFIG when `mode` doesn't fit what is there, IO for the rest. */
 pinn_status pn_run_open(const pn_run_spec *spec, pn_run **out);
-/* Queues event rows (copied), any thread. Returns the writer's first failure once there was one. */
+/* Queues event rows (copied), any thread; waits while the queue is full. Returns the writer's first failure once there was one: from then
+ * on nothing more is written, so that the files stay those of one moment. */
 pinn_status pn_run_rows(pn_run *run, const double *row, size_t rows);
 /* True when a snapshot can be taken now: the last one is written. */
 bool pn_run_snapshot_ready(pn_run *run);
-/* Queues a checkpoint (all arrays copied). false through `taken` when skipped. `wait`: wait for the last one instead of skipping. */
+/* Queues a checkpoint (all arrays and texts copied, `network` borrowed until it is written); the rows queued before it reach the disk
+ * first, so that a record never ends before its checkpoint. false through `taken` when skipped. `wait`: wait for the last one instead of skipping. */
 pinn_status pn_run_snapshot(pn_run *run, const pn_checkpoint *checkpoint, bool wait, bool *taken);
 /* Queues solution.h5 (copied) at the end. */
 pinn_status pn_run_solution(pn_run *run, const pn_solution *solution);
@@ -41,5 +44,7 @@ pinn_status pn_run_flush(pn_run *run);
 /* Flushes, stops the thread, releases the lock. NULL is fine. */
 pinn_status pn_run_close(pn_run *run);
 const char *pn_run_path(const pn_run *run);
+/* What the user should know about the old files of a resumed run (a damaged record kept aside), or NULL. */
+const char *pn_run_warning(const pn_run *run);
 
 #endif

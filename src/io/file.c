@@ -1,0 +1,88 @@
+/* Atomic replacement of a file: write beside, fsync, rename, fsync the directory (POSIX rename(2); the order is that of ext4's and
+ * SQLite's advice for a file that must survive power loss). */
+#include "io/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/memory.h"
+#include "core/text.h"
+
+char *pn_file_join(const char *directory, const char *name) {
+    pn_text text = {0};
+    pn_text_printf(&text, "%s/%s", directory, name);
+    char *joined = text.failed ? NULL : pn_duplicate(text.data, text.length);
+    pn_text_free(&text);
+    return joined;
+}
+
+static bool write_all(int file, const char *bytes, size_t length) {
+    while (length) {
+        ssize_t done = write(file, bytes, length);
+        if (done < 0 && errno == EINTR) continue;
+        if (done < 0) return false;
+        bytes += done;
+        length -= (size_t)done;
+    }
+    return true;
+}
+
+/* Closes in every case, keeps the errno of the first failure. */
+static bool write_and_close(int file, const void *bytes, size_t length) {
+    bool good = write_all(file, bytes, length) && fsync(file) == 0;
+    int error = errno;
+    if (close(file) != 0 && good) {
+        good = false;
+        error = errno;
+    }
+    errno = error;
+    return good;
+}
+
+pinn_status pn_file_write(const char *path, const void *bytes, size_t length) {
+    pinn_status status = PINN_OK;
+    pn_text temporary = {0};
+    pn_text_printf(&temporary, "%s" PN_FILE_TEMPORARY, path);
+    PN_TRY(pn_text_check(&temporary));
+    int file = open(temporary.data, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (file < 0) {
+        status = pn_fail(PINN_IO, "%s: cannot create: %s", temporary.data, strerror(errno));
+        goto fail;
+    }
+    if (!write_and_close(file, bytes, length) || rename(temporary.data, path) != 0) {
+        status = pn_fail(PINN_IO, "%s: cannot write: %s; the old file, if any, is untouched", path, strerror(errno));
+        unlink(temporary.data);
+        goto fail;
+    }
+    status = pn_file_sync_directory(path);
+fail:
+    pn_text_free(&temporary);
+    return status;
+}
+
+pinn_status pn_file_sync(const char *path) {
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0) return pn_fail(PINN_IO, "%s: %s", path, strerror(errno));
+    pinn_status status = PINN_OK;
+    if (fsync(file) != 0) status = pn_fail(PINN_IO, "%s: cannot flush to disk: %s", path, strerror(errno));
+    close(file);
+    return status;
+}
+
+pinn_status pn_file_sync_directory(const char *path) {
+    const char *slash = strrchr(path, '/');
+    size_t length = slash == path ? 1 : slash ? (size_t)(slash - path) : 0;
+    char *directory = slash ? pn_duplicate(path, length) : pn_duplicate(".", 1);
+    if (!directory) return PN_NO_MEMORY("a directory's name");
+    pinn_status status = PINN_OK;
+    int file = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (file < 0 || (fsync(file) != 0 && errno != EINVAL && errno != ENOTSUP))
+        status = pn_fail(PINN_IO, "%s: cannot flush the directory to disk: %s", directory, strerror(errno));
+    if (file >= 0) close(file);
+    pn_free(directory);
+    return status;
+}

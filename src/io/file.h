@@ -1,0 +1,22 @@
+/* Whole files that are never half-written, and the two fsyncs that make a rename last. */
+#ifndef PN_IO_FILE_H
+#define PN_IO_FILE_H
+
+#include <stddef.h>
+
+#include "core/status.h"
+
+/* What a file is called until it is complete: `path` with this behind it. One writer a path: the run directory's lock sees to it. */
+#define PN_FILE_TEMPORARY ".tmp"
+
+/* Writes `path`.tmp, flushes it to disk, renames it over `path` and flushes the directory: after a crash or on a full disk `path` is
+ * the old content or the new one, whole. */
+pinn_status pn_file_write(const char *path, const void *bytes, size_t length);
+/* Flushes a file's data and length to disk. */
+pinn_status pn_file_sync(const char *path);
+/* Flushes the directory entry of `path`. File systems that cannot flush directories are let pass. */
+pinn_status pn_file_sync_directory(const char *path);
+/* "DIR/name"; owned by the caller (pn_free). NULL when memory is short. */
+char *pn_file_join(const char *directory, const char *name);
+
+#endif

@@ -1,0 +1,113 @@
+/* The progress line (see progress.h). A live line is rewritten in place: carriage return, erase to the end (ECMA-48 EL), text. The
+ * stream's own lock keeps lines of several threads apart. */
+#include "io/progress.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/memory.h"
+#include "core/text.h"
+
+struct pn_progress {
+    FILE *stream;     /* borrowed */
+    bool terminal;
+    double last;      /* seconds of the monotonic clock: last line, or creation */
+    bool live;        /* a live line stands on the terminal */
+    pn_text text;     /* that line */
+};
+
+static double now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+pn_progress *pn_progress_create(FILE *stream, bool quiet) {
+    if (quiet || !stream) return NULL;
+    pn_progress *progress = pn_allocate(1, sizeof *progress);
+    if (!progress) return NULL;
+    progress->stream = stream;
+    progress->terminal = isatty(fileno(stream));
+    progress->last = now();
+    return progress;
+}
+
+static void append_duration(pn_text *text, double seconds) {
+    if (!isfinite(seconds) || seconds < 0 || seconds > 1e9) return;
+    const unsigned long s = (unsigned long)(seconds + 0.5);
+    if (s >= 3600)
+        pn_text_printf(text, "  %luh %02lum left", s / 3600, s / 60 % 60);
+    else if (s >= 60)
+        pn_text_printf(text, "  %lum %02lus left", s / 60, s % 60);
+    else
+        pn_text_printf(text, "  %lus left", s);
+}
+
+static void describe(const pn_progress_state *state, pn_text *text) {
+    text->length = 0;
+    text->failed = false;
+    pn_text_printf(text, "step %llu/%llu  loss %.3e  learning rate %.2e", (unsigned long long)state->step,
+                   (unsigned long long)state->steps, state->loss, state->learning_rate);
+    const char *title = "  relative L2";
+    for (size_t f = 0; f < state->fields; f++) {
+        if (isnan(state->relative_l2[f])) continue;
+        pn_text_printf(text, "%s %s %.2e", title, state->field[f], state->relative_l2[f]);
+        title = "";
+    }
+    if (state->steps_per_second > 0 && isfinite(state->steps_per_second)) {
+        pn_text_printf(text, "  %.*f steps/s", state->steps_per_second < 10 ? 1 : 0, state->steps_per_second);
+        if (state->steps > state->step) append_duration(text, (double)(state->steps - state->step) / state->steps_per_second);
+    }
+}
+
+/* Cut to the terminal's width: a wrapped line could not be erased. */
+static void draw(pn_progress *progress) {
+    struct winsize size;
+    int width = ioctl(fileno(progress->stream), TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col - 1 : 79;
+    fprintf(progress->stream, "\r\033[K%.*s", width, pn_text_get(&progress->text));
+    progress->live = true;
+}
+
+void pn_progress_update(pn_progress *progress, const pn_progress_state *state, bool force) {
+    if (!progress) return;
+    flockfile(progress->stream);
+    const double time = now();
+    if (force || time - progress->last >= (progress->terminal ? 0.2 : 5.0)) {
+        progress->last = time;
+        describe(state, &progress->text);
+        if (progress->terminal)
+            draw(progress);
+        else
+            fprintf(progress->stream, "%s\n", pn_text_get(&progress->text));
+        fflush(progress->stream);
+    }
+    funlockfile(progress->stream);
+}
+
+void pn_progress_line(pn_progress *progress, const char *format, ...) {
+    if (!progress) return;
+    va_list list;
+    va_start(list, format);
+    flockfile(progress->stream);
+    if (progress->live) fputs("\r\033[K", progress->stream);
+    vfprintf(progress->stream, format, list);
+    fputc('\n', progress->stream);
+    if (progress->live) draw(progress);
+    fflush(progress->stream);
+    funlockfile(progress->stream);
+    va_end(list);
+}
+
+void pn_progress_destroy(pn_progress *progress) {
+    if (!progress) return;
+    if (progress->live) {
+        fputc('\n', progress->stream);
+        fflush(progress->stream);
+    }
+    pn_text_free(&progress->text);
+    pn_free(progress);
+}
