@@ -25,10 +25,12 @@
  *
  * Threads. A context and all that belongs to it are used by one thread at a time; several contexts may be used by several threads.
  * Host functions run on a thread of the CUDA runtime (or inside launch/enqueue on the CPU); they must not call this library with
- * the same context: such a call fails at once.
+ * the same context, nor from one CUDA context with another: such a call fails at once. An operation's form may read a context's and
+ * a plane's properties (stream, address ...) and may destroy planes and graphs, which then go when the build or launch that runs it is
+ * over; any other call from inside it with the same context fails at once.
  *
- * Ownership. create/destroy pairs own; planes and operations passed to a node are borrowed and must outlive the graph's use;
- * argument bytes are copied. Functions return a status and write results through the last pointer only on success; the text
+ * Ownership. create/destroy pairs own; planes passed to a node are borrowed and must outlive the graph's use (a launch after a plane
+ * was destroyed fails); names and argument bytes are copied. Functions return a status and write results through the last pointer only on success; the text
  * behind a failure is pinn_error_message().
  *
  * Not supported: unified (managed) memory.
@@ -52,7 +54,7 @@ typedef struct pinn_context pinn_context;
 
 typedef enum pinn_executor { PINN_EXECUTOR_GRAPH, PINN_EXECUTOR_EAGER, PINN_EXECUTOR_CPU } pinn_executor;
 
-/* Receives one line per capture, re-capture (with its reason) and deferred failure. Called on the thread that uses the context. */
+/* Receives one line per build, re-build (with its reason) and failure of a host node. Called on the thread that uses the context. */
 typedef void pinn_message_function(void *user, const char *line);
 
 typedef struct pinn_context_options {
@@ -66,12 +68,13 @@ typedef struct pinn_context_options {
 /* Number of CUDA devices this build and machine can use; 0 without CUDA. Never fails. */
 int pinn_device_count(void);
 
-/* Errors: UNSUPPORTED (no CUDA in this build, no such device, compute capability under 8.0), DEVICE, NO_MEMORY. */
+/* Errors: UNSUPPORTED (no CUDA in this build, no such device, compute capability under 8.0), DEVICE_FAILED, NO_MEMORY. */
 pinn_status pinn_context_create(const pinn_context_options *options, pinn_context **out);
-/* Waits for all work, then frees the stream and handles. Planes and graphs must have been destroyed before. NULL is fine. */
+/* Waits for all work, then frees the stream and handles. Planes and graphs should have been destroyed before: if some live, a message
+ * says so and the context is freed with the last of them. NULL is fine. */
 void pinn_context_destroy(pinn_context *context);
 
-/* Waits for everything enqueued; returns the first failure of a host function since the last wait (PINN_HOST). */
+/* Waits for everything enqueued; returns the first failure of a host node that was not returned yet (PINN_HOST_FAILED). */
 pinn_status pinn_context_synchronize(pinn_context *context);
 
 pinn_executor pinn_context_executor(const pinn_context *context);
@@ -97,11 +100,12 @@ const char *pinn_place_name(pinn_place place); /* "device", "pinned", "host" */
 
 /* `bytes` > 0 of zeroed memory, 256-byte aligned. `name` is copied. */
 pinn_status pinn_plane_create(pinn_context *context, const char *name, pinn_place place, size_t bytes, pinn_plane **out);
-/* The caller's memory: borrowed, must stay where it is until the plane is destroyed. */
+/* The caller's memory: borrowed, must stay where it is until the plane is destroyed. On a GPU it must lie where `place` says. */
 pinn_status pinn_plane_wrap(pinn_context *context, const char *name, pinn_place place, void *address, size_t bytes, pinn_plane **out);
-/* Bytes [offset, offset+bytes) of `plane`; shares its place, storage and generation; destroy views before their plane. */
+/* Bytes [offset, offset+bytes) of `plane`, without regard to alignment; shares its place, storage and generation. A view may outlive its
+ * plane, but then it is stale; destroying a view leaves graphs valid. */
 pinn_status pinn_plane_view(pinn_plane *plane, const char *name, size_t offset, size_t bytes, pinn_plane **out);
-/* Gives the memory back (deferred while any capture is open); graphs built on it become stale. NULL is fine. */
+/* Waits for enqueued work, gives the memory back (later, while any thread captures); graphs that use it become stale. NULL is fine. */
 void pinn_plane_destroy(pinn_plane *plane);
 
 const char *pinn_plane_name(const pinn_plane *plane);
@@ -110,7 +114,7 @@ size_t pinn_plane_bytes(const pinn_plane *plane);
 void *pinn_plane_address(const pinn_plane *plane);
 uint64_t pinn_plane_generation(const pinn_plane *plane); /* differs between any two allocations of a process, even at one address */
 
-/* Copies between a plane and the caller's memory, ordered after all enqueued work; returns when done. Not recorded. */
+/* Copies between a plane and the caller's memory: waits for all enqueued work, copies, returns when done. Not recorded. */
 pinn_status pinn_plane_write(pinn_plane *plane, size_t offset, const void *from, size_t bytes);
 pinn_status pinn_plane_read(const pinn_plane *plane, size_t offset, void *to, size_t bytes);
 
@@ -133,28 +137,35 @@ typedef struct pinn_run {
     pinn_context *context;
     void *stream;          /* cudaStream_t to launch on; NULL in a CPU form */
     const void *arguments; /* the bytes given to pinn_graph_operation, copied */
-    void *const *read;     /* addresses of the planes read, in the order declared */
+    void *const *read;     /* addresses of the planes read, in the order declared; valid during the call only, as this struct */
     void *const *write;    /* addresses of the planes written */
 } pinn_run;
 
+/* A CUDA form only puts work on run->stream (or forks from it and joins again): it allocates nothing, waits for nothing, leaves the default
+ * stream alone. It is called when a graph is built, more than once, and must do the same each time; on the eager executor at each replay
+ * too. A CPU form on device planes runs at each replay on the CPU executor. A form that returns a failure ends the build, or the launch, with
+ * that status and the node's name. A CPU form on host or pinned planes is a host node: its failures are handled as a host function's. */
 typedef struct pinn_operation {
-    const char *name;                     /* shown in explain, dot, NVTX and errors */
-    pinn_status (*cpu)(const pinn_run *); /* NULL = has no CPU form */
-    pinn_status (*cuda)(const pinn_run *); /* launches on run->stream, allocates nothing, waits for nothing; NULL = none */
+    const char *name;                      /* shown in explain, dot, NVTX and errors */
+    pinn_status (*cpu)(const pinn_run *);  /* NULL = has no CPU form */
+    pinn_status (*cuda)(const pinn_run *); /* NULL = has no CUDA form */
 } pinn_operation;
 
-/* A host function: PINN_OK, or a failure that the next launch, enqueue or synchronize returns as PINN_HOST with the node's name. */
+/* A host function: PINN_OK, or a failure that the next launch, enqueue or synchronize returns as PINN_HOST_FAILED with the node's name.
+ * Until then all host nodes of the context are skipped, while GPU nodes and copies go on. */
 typedef pinn_status pinn_host_function(void *user);
 
 pinn_status pinn_graph_create(pinn_context *context, const char *name, pinn_graph **out);
 void pinn_graph_destroy(pinn_graph *graph);
 
-/* Starts a new list; what was built stays launchable until the next successful build. */
+/* Starts a new list (dropping one not built yet). Recording ends with build, launch or enqueue. A recording call that fails makes the build
+ * fail with the same message. After a failed build the list is gone, and what was built before is launchable again. */
 pinn_status pinn_graph_begin(pinn_graph *graph);
-/* Device planes make a GPU node, host or pinned planes a host node that runs the CPU form. A plane may be read and written. */
+/* Device planes make a GPU node, host or pinned planes a host node that runs the CPU form. A plane may be read and written. `operation` is
+ * copied but for its functions' code. */
 pinn_status pinn_graph_operation(pinn_graph *graph, const pinn_operation *operation, const void *arguments, size_t argument_bytes,
                                  pinn_planes reads, pinn_planes writes);
-/* Both planes of the same size. Onto the same storage: recorded, lowered to nothing. */
+/* Both planes of the same size, without partial overlap. Onto the same storage: recorded, lowered to nothing. */
 pinn_status pinn_graph_copy(pinn_graph *graph, pinn_plane *from, pinn_plane *to);
 /* `name` is copied, `user` borrowed. Host or pinned planes only. */
 pinn_status pinn_graph_host(pinn_graph *graph, const char *name, pinn_host_function *function, void *user, pinn_planes reads,
@@ -165,13 +176,15 @@ pinn_status pinn_graph_host(pinn_graph *graph, const char *name, pinn_host_funct
 /* Checks the list and makes it launchable. A list with the same signature (nodes, sizes, arguments, addresses, generations) as
  * the built one costs nothing; any difference instantiates anew and counts in stats.builds. A failed build keeps the old one. */
 pinn_status pinn_graph_build(pinn_graph *graph);
-bool pinn_graph_is_built(const pinn_graph *graph);
-/* Drops what was built; counters survive. */
+bool pinn_graph_is_built(const pinn_graph *graph); /* the next launch needs no build */
+/* Waits for enqueued work and drops what was built; counters survive. */
 void pinn_graph_invalidate(pinn_graph *graph);
 
-/* Replays `times` times and waits. Builds first if the recorded list is not built. */
+/* Replays `times` times and waits. Builds first if the recorded list is not built. Errors: those of build; STALE naming the plane that was
+ * freed; HOST_FAILED, also for a failure left from before, in which case nothing is replayed. */
 pinn_status pinn_graph_launch(pinn_graph *graph, uint64_t times);
-/* The same without waiting. On the CPU executor the work is done when it returns. */
+/* The same without waiting. On the CPU executor the work is done when it returns, yet failures of host nodes are returned by the next
+ * call, as on a GPU. */
 pinn_status pinn_graph_enqueue(pinn_graph *graph, uint64_t times);
 
 /* ---- looking ------------------------------------------------------------------------------------------------------------- */

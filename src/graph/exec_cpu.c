@@ -1,0 +1,116 @@
+/* The CPU executor: runs each node's CPU form at once, in the calling thread.
+ *
+ * Device planes are ordinary memory here; that they are reached through operations and copies only is the checks' business. Order,
+ * refusals and the handling of failed host nodes are those of the CUDA executors.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "graph/graph.h"
+
+#define ALIGNMENT 256 /* bytes; cudaMalloc's, so that vectorised code may rely on one number */
+
+static char *processor_name(void) {
+    static const char key[] = "model name";
+    static const char unknown[] = "CPU";
+    char line[512];
+    FILE *file = fopen("/proc/cpuinfo", "r");
+    char *name = NULL;
+    while (file && !name && fgets(line, sizeof line, file)) {
+        char *colon = strchr(line, ':');
+        if (strncmp(line, key, sizeof key - 1) != 0 || !colon) continue;
+        char *value = colon + 1 + strspn(colon + 1, " \t");
+        name = pn_duplicate(value, strcspn(value, "\n"));
+    }
+    if (file) fclose(file);
+    return name ? name : pn_duplicate(unknown, sizeof unknown - 1);
+}
+
+static pinn_status open_cpu(pinn_context *context, const pinn_context_options *options) {
+    (void)options;
+    context->device_name = processor_name();
+    return context->device_name ? PINN_OK : PN_NO_MEMORY("a context");
+}
+
+static void close_cpu(pinn_context *context) { (void)context; }
+
+static pinn_status allocate_cpu(pinn_context *context, pinn_place place, size_t bytes, void **out) {
+    (void)context, (void)place;
+    void *memory;
+    if (posix_memalign(&memory, ALIGNMENT, bytes) != 0) return pn_fail(PINN_NO_MEMORY, "out of memory");
+    memset(memory, 0, bytes);
+    *out = memory;
+    return PINN_OK;
+}
+
+static void release_cpu(pinn_context *context, pinn_place place, void *address) {
+    (void)context, (void)place;
+    free(address);
+}
+
+static pinn_status check_cpu(pinn_context *context, const char *name, pinn_place place, const void *address) {
+    (void)context, (void)name, (void)place, (void)address;
+    return PINN_OK;
+}
+
+static pinn_status transfer_cpu(pinn_context *context, pinn_place place, void *to, const void *from, size_t bytes) {
+    (void)context, (void)place;
+    memcpy(to, from, bytes);
+    return PINN_OK;
+}
+
+static pinn_status synchronize_cpu(pinn_context *context) {
+    (void)context;
+    return PINN_OK;
+}
+
+static pinn_status join_cpu(pinn_context *context, void *stream) {
+    (void)context, (void)stream;
+    return PINN_OK;
+}
+
+static pinn_status build_cpu(const pinn_graph *graph, const pn_list *list, void **executable) {
+    (void)graph, (void)list;
+    *executable = NULL;
+    return PINN_OK;
+}
+
+static pinn_status run_node(pn_node *node) {
+    switch (node->kind) {
+    case PN_NODE_GPU: return pn_node_run(node, node->cpu, NULL);
+    case PN_NODE_HOST_OPERATION:
+    case PN_NODE_HOST: pn_node_call(node); break;
+    case PN_NODE_COPY:
+        if (pn_copy_get_route(node) != PN_COPY_NOTHING) pn_node_memcpy(node);
+        break;
+    }
+    return PINN_OK;
+}
+
+static pinn_status enqueue_cpu(const pinn_graph *graph, uint64_t times, uint64_t *done) {
+    const pn_list *list = graph->built;
+    for (; *done < times; ++*done)
+        for (size_t i = 0; i < list->count; i++) {
+            pinn_status status = run_node(list->node[i]);
+            if (status != PINN_OK) return status;
+        }
+    return PINN_OK;
+}
+
+static void discard_cpu(void *executable) { (void)executable; }
+
+const pn_backend pn_backend_cpu = {
+    .open = open_cpu,
+    .close = close_cpu,
+    .allocate = allocate_cpu,
+    .release = release_cpu,
+    .check = check_cpu,
+    .write = transfer_cpu,
+    .read = transfer_cpu,
+    .synchronize = synchronize_cpu,
+    .join = join_cpu,
+    .build = build_cpu,
+    .enqueue = enqueue_cpu,
+    .discard = discard_cpu,
+};

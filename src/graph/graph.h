@@ -1,0 +1,250 @@
+/* What the files of the graph layer share.
+ *
+ *   process.c    what is common to all contexts of the process and to all calls of a thread
+ *   context.c    contexts, failures of host functions
+ *   plane.c      planes
+ *   record.c     the node list and its checks
+ *   signature.c  what a list is, as bytes; how two lists differ, as words
+ *   run.c        build, enqueue, launch, statistics
+ *   explain.c    explain and dot
+ *   exec_*.c     one executor each behind pn_backend; device_cuda.c and capture_cuda.c serve both CUDA executors
+ *
+ * Lifetimes. The caller's handle and every node that lists a plane hold a reference on it, so a plane that was freed still has a
+ * name to report. Planes, graphs and what they leave to be released hold a reference on their context; it goes with the last.
+ */
+#ifndef PN_GRAPH_GRAPH_H
+#define PN_GRAPH_GRAPH_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "core/memory.h"
+#include "core/status.h"
+#include "core/text.h"
+#include "pinn_graph.h"
+
+/* ---- process.c: the process ------------------------------------------------------------------------------------------------ */
+
+/* Something to be given back to the driver. Lies inside the object it releases, so that deferring one never needs memory. */
+typedef struct pn_release {
+    struct pn_release *next;
+    void (*run)(struct pn_release *self);
+} pn_release;
+
+uint64_t pn_generation_next(void);
+/* Runs `item` now, or when the last capture open in the process closes: CUDA kills a capture when anything is freed beside it. */
+void pn_release_push(pn_release *item);
+/* Around every stream capture, on the thread that captures. */
+void pn_capture_open(void);
+void pn_capture_close(void);
+/* Waits until no capture is open, then keeps new ones (and releases) out. Never on a thread that has a capture open. */
+void pn_exclusive_open(void);
+void pn_exclusive_close(void);
+
+/* ---- process.c: the calling thread ----------------------------------------------------------------------------------------- */
+
+/* The caller's code that this thread is inside of, innermost first. */
+typedef struct pn_frame {
+    struct pn_frame *outer;
+    const pinn_context *context;
+    const char *node;
+    bool host; /* a host node; else an operation's form that runs or is captured */
+} pn_frame;
+
+void pn_frame_push(pn_frame *frame, const pinn_context *context, const char *node, bool host);
+void pn_frame_pop(const pn_frame *frame);
+/* The node whose code called the library on this thread, whatever its context; NULL outside of nodes. */
+const char *pn_inside_node(void);
+/* First line of every public call that can fail: refuses NULL and calls from inside the caller's own nodes. */
+pinn_status pn_enter(const pinn_context *context, const char *function);
+
+/* A destroy call that came from inside an operation's form: it is done when the build or enqueue that runs the form is over. */
+typedef struct pn_doomed {
+    struct pn_doomed *next;
+    void (*destroy)(void *object);
+    void *object;
+    bool waiting;
+} pn_doomed;
+
+/* Around every build and enqueue. */
+void pn_run_begin(void);
+void pn_run_end(void);
+/* Calls destroy(object) now or at the end of this thread's outermost run. From inside a host node: refused, kept as its failure. */
+void pn_destroy(pinn_context *context, pn_doomed *doomed, void (*destroy)(void *), void *object, const char *function);
+
+/* ---- context.c ------------------------------------------------------------------------------------------------------------- */
+
+typedef struct pn_backend pn_backend;
+typedef struct pn_list pn_list;
+
+struct pinn_context {
+    const pn_backend *backend;
+    pinn_executor executor;
+    pinn_message_function *message;
+    void *message_user;
+
+    /* filled by the backend's open */
+    char *device_name;
+    void *device; /* struct pn_device of device.h; NULL on the CPU */
+    void *stream; /* the one operations launch on now: while a capture is open, the capturing one */
+    void *blas;
+    int multiprocessors;
+
+    atomic_size_t references;
+    size_t planes, graphs;    /* handles the caller has not destroyed */
+    uint64_t frees;           /* planes freed so far: when it has not moved, no graph has become stale */
+    bool busy;                /* something was enqueued since the last wait */
+    pinn_graph *first_graph;  /* all graphs, linked by next/previous */
+
+    pthread_mutex_t fault_lock;
+    atomic_bool faulty; /* a host node failed and was not reported yet: later ones are skipped */
+    char fault[1024];
+
+    pn_release release;
+    pn_doomed doomed;
+};
+
+void pn_context_reference(pinn_context *context);
+void pn_context_unreference(pinn_context *context);
+void pn_context_message(const pinn_context *context, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Waits for the stream; replays enqueued become completed. Leaves failures of host nodes where they are. */
+pinn_status pn_context_wait(pinn_context *context);
+/* Keeps a host node's failure, unless one is kept already. From any thread. */
+void pn_fault_keep(pinn_context *context, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* PINN_OK, or PINN_HOST_FAILED with the failure kept, which is then forgotten; waits first, so that all it made skip is skipped. */
+pinn_status pn_fault_take(pinn_context *context);
+
+/* ---- plane.c --------------------------------------------------------------------------------------------------------------- */
+
+/* Memory of a plane made by pinn_plane_create, on its way back to the driver. */
+typedef struct pn_block {
+    pn_release release;
+    pinn_context *context;
+    pinn_place place;
+    void *address;
+} pn_block;
+
+struct pinn_plane {
+    pinn_context *context;
+    pinn_plane *root; /* the plane this one is a view of; itself otherwise */
+    char *name;
+    pinn_place place;
+    void *address;
+    size_t bytes;
+    uint64_t generation;
+    pn_block *block;   /* NULL for views and wrapped memory */
+    size_t references; /* the caller's handle, nodes, views */
+    bool freed;        /* the caller destroyed it; of a root: the memory is gone */
+    pn_doomed doomed;
+};
+
+void pn_plane_reference(pinn_plane *plane);
+void pn_plane_unreference(pinn_plane *plane);
+
+/* ---- record.c -------------------------------------------------------------------------------------------------------------- */
+
+typedef enum pn_node_kind {
+    PN_NODE_GPU,            /* an operation on device planes */
+    PN_NODE_HOST_OPERATION, /* an operation on host or pinned planes */
+    PN_NODE_HOST,           /* a host function */
+    PN_NODE_COPY
+} pn_node_kind;
+
+typedef pinn_status pn_form(const pinn_run *run);
+
+typedef struct pn_node {
+    pn_node_kind kind;
+    size_t number; /* 1-based position in the list */
+    char *name;
+    pinn_graph *graph;
+    pn_form *cpu, *cuda;      /* operations */
+    pinn_host_function *host; /* host functions */
+    void *user;
+    void *arguments; /* copied; NULL when there are none */
+    size_t argument_bytes;
+    size_t reads, writes;
+    pinn_plane *read[PINN_NODE_PLANES], *write[PINN_NODE_PLANES];
+    void *read_address[PINN_NODE_PLANES], *write_address[PINN_NODE_PLANES];
+} pn_node;
+
+/* A recorded list. Nodes keep their addresses: a built CUDA graph points at its host nodes. */
+struct pn_list {
+    pn_node **node;
+    size_t count, capacity;
+    pn_text signature;
+    pinn_status failure; /* of the first recording call that failed: a list with a hole in it is never built */
+    char *failure_text;  /* may be NULL when memory is short */
+};
+
+void pn_list_destroy(pn_list *list);
+const char *pn_node_kind_name(pn_node_kind kind); /* "gpu", "host", "copy" */
+static inline bool pn_node_on_host(const pn_node *node) { return node->kind == PN_NODE_HOST || node->kind == PN_NODE_HOST_OPERATION; }
+
+/* What a copy is lowered to. */
+typedef enum pn_copy_route {
+    PN_COPY_NOTHING, /* onto the same storage */
+    PN_COPY_HOST,    /* between host or pinned planes: memcpy */
+    PN_COPY_DEVICE   /* the device takes part */
+} pn_copy_route;
+pn_copy_route pn_copy_get_route(const pn_node *node);
+bool pn_copy_is_pageable(const pn_node *node); /* a device plane on one side, pageable memory on the other */
+
+/* Runs a form; a failure names the graph and node. */
+pinn_status pn_node_run(const pn_node *node, pn_form *form, void *stream);
+/* Runs a host node (pn_node_on_host), unless a failure waits to be reported; keeps its failure. `node` is a pn_node: the type is that of a
+ * CUDA host function. */
+void pn_node_call(void *node);
+/* memcpy of a PN_COPY_HOST node, with the same type. */
+void pn_node_memcpy(void *node);
+
+/* ---- signature.c ----------------------------------------------------------------------------------------------------------- */
+
+/* Fills list->signature: equal bytes = the same executable. */
+pinn_status pn_list_sign(pn_list *list);
+bool pn_list_equal(const pn_list *a, const pn_list *b);
+/* The first difference in words. */
+void pn_list_difference(const pn_list *old, const pn_list *new, pn_text *out);
+
+/* ---- run.c ----------------------------------------------------------------------------------------------------------------- */
+
+struct pinn_graph {
+    pinn_context *context;
+    char *name;
+    pn_list *list;    /* recorded and not built yet; NULL when recording is closed */
+    pn_list *built;   /* NULL = nothing to launch */
+    void *executable; /* the backend's, belongs to `built` */
+    pn_text reason;   /* of the last build */
+    bool invalidated;
+    uint64_t builds, enqueued, completed;
+    uint64_t checked; /* context->frees when `built` was last found fresh */
+    pinn_graph *next, *previous;
+    pn_doomed doomed;
+};
+
+static inline const pn_list *pn_graph_shown(const pinn_graph *graph) { return graph->list ? graph->list : graph->built; }
+
+/* ---- executors ------------------------------------------------------------------------------------------------------------- */
+
+struct pn_backend {
+    pinn_status (*open)(pinn_context *context, const pinn_context_options *options);
+    void (*close)(pinn_context *context); /* also after a failed open */
+    pinn_status (*allocate)(pinn_context *context, pinn_place place, size_t bytes, void **out); /* zeroed */
+    void (*release)(pinn_context *context, pinn_place place, void *address);
+    /* Does `address` lie where a plane of `place` must? */
+    pinn_status (*check)(pinn_context *context, const char *name, pinn_place place, const void *address);
+    /* Between a plane and the caller's memory; waits before and after. */
+    pinn_status (*write)(pinn_context *context, pinn_place place, void *to, const void *from, size_t bytes);
+    pinn_status (*read)(pinn_context *context, pinn_place place, void *to, const void *from, size_t bytes);
+    pinn_status (*synchronize)(pinn_context *context);
+    pinn_status (*join)(pinn_context *context, void *stream);
+    /* Checks that go beyond recording; makes what enqueue needs (NULL where nothing is needed). */
+    pinn_status (*build)(const pinn_graph *graph, const pn_list *list, void **executable);
+    /* `done` counts the replays enqueued in full, also on failure. */
+    pinn_status (*enqueue)(const pinn_graph *graph, uint64_t times, uint64_t *done);
+    void (*discard)(void *executable);
+};
+
+extern const pn_backend pn_backend_cpu;
+pinn_status pn_backend_cuda(pinn_executor executor, const pn_backend **out); /* UNSUPPORTED in a build without CUDA */
+
+#endif

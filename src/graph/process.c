@@ -1,0 +1,140 @@
+/* What is common to all contexts of the process, and what the calling thread is doing.
+ *
+ * CUDA's rule behind it: freeing or destroying any CUDA object while a stream capture is open anywhere in the process may kill
+ * that capture. So all releases go through one queue that runs only while no capture is open. Releases run without the lock, so that a
+ * host function that the driver waits for can push more of them; `exclusive` keeps captures out meanwhile.
+ */
+#include "graph/graph.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static size_t captures; /* open in the process */
+static bool exclusive;  /* one thread runs releases or creates a context */
+static pn_release *first_release;
+static pn_release **last_release = &first_release;
+
+uint64_t pn_generation_next(void) {
+    static atomic_uint_fast64_t last;
+    return atomic_fetch_add(&last, 1) + 1;
+}
+
+/* With the lock held and no capture open. */
+static void run_releases(void) {
+    exclusive = true;
+    while (first_release) {
+        pn_release *item = first_release;
+        first_release = NULL;
+        last_release = &first_release;
+        pthread_mutex_unlock(&lock);
+        while (item) {
+            pn_release *next = item->next; /* read first: run() frees the object the item lies in */
+            item->run(item);
+            item = next;
+        }
+        pthread_mutex_lock(&lock);
+    }
+    exclusive = false;
+    pthread_cond_broadcast(&changed);
+}
+
+void pn_release_push(pn_release *item) {
+    pthread_mutex_lock(&lock);
+    item->next = NULL;
+    *last_release = item;
+    last_release = &item->next;
+    if (captures == 0 && !exclusive) run_releases();
+    pthread_mutex_unlock(&lock);
+}
+
+void pn_capture_open(void) {
+    pthread_mutex_lock(&lock);
+    while (exclusive) pthread_cond_wait(&changed, &lock);
+    captures++;
+    pthread_mutex_unlock(&lock);
+}
+
+void pn_capture_close(void) {
+    pthread_mutex_lock(&lock);
+    if (--captures == 0) {
+        if (first_release) run_releases();
+        pthread_cond_broadcast(&changed);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+void pn_exclusive_open(void) {
+    pthread_mutex_lock(&lock);
+    while (captures > 0 || exclusive) pthread_cond_wait(&changed, &lock);
+    exclusive = true;
+    pthread_mutex_unlock(&lock);
+}
+
+void pn_exclusive_close(void) {
+    pthread_mutex_lock(&lock);
+    run_releases(); /* those pushed meanwhile; ends the exclusion */
+    pthread_mutex_unlock(&lock);
+}
+
+/* ---- the calling thread ---------------------------------------------------------------------------------------------------- */
+
+static _Thread_local pn_frame *frames;
+static _Thread_local size_t runs; /* builds and enqueues this thread is inside of */
+static _Thread_local pn_doomed *first_doomed, *last_doomed;
+
+void pn_frame_push(pn_frame *frame, const pinn_context *context, const char *node, bool host) {
+    *frame = (pn_frame){.outer = frames, .context = context, .node = node, .host = host};
+    frames = frame;
+}
+
+void pn_frame_pop(const pn_frame *frame) { frames = frame->outer; }
+
+/* The frame that forbids a call with `context`: one of the same context, or a host node of a CUDA context when the call would reach the
+ * CUDA runtime, which host functions must not. */
+static const pn_frame *forbidding_frame(const pinn_context *context) {
+    for (const pn_frame *frame = frames; frame; frame = frame->outer) {
+        if (frame->context == context) return frame;
+        if (frame->host && frame->context->executor != PINN_EXECUTOR_CPU && context->executor != PINN_EXECUTOR_CPU) return frame;
+    }
+    return NULL;
+}
+
+const char *pn_inside_node(void) { return frames ? frames->node : NULL; }
+
+pinn_status pn_enter(const pinn_context *context, const char *function) {
+    if (!context) return pn_fail(PINN_BAD_ARGUMENT, "%s: its object is NULL", function);
+    const pn_frame *frame = forbidding_frame(context);
+    if (!frame) return PINN_OK;
+    return pn_fail(PINN_REFUSED, "%s called from inside %s '%s' of the same context: return from it first, then call", function,
+                   frame->host ? "host node" : "operation", frame->node);
+}
+
+void pn_run_begin(void) { runs++; }
+
+void pn_run_end(void) {
+    if (--runs > 0) return;
+    while (first_doomed) {
+        pn_doomed *doomed = first_doomed;
+        first_doomed = doomed->next;
+        if (!first_doomed) last_doomed = NULL;
+        doomed->destroy(doomed->object);
+    }
+}
+
+void pn_destroy(pinn_context *context, pn_doomed *doomed, void (*destroy)(void *), void *object, const char *function) {
+    const pn_frame *frame = forbidding_frame(context);
+    if (frame && frame->host) {
+        pn_fault_keep(context, "%s called from inside host node '%s': ignored, destroy it outside", function, frame->node);
+        return;
+    }
+    if (runs == 0) {
+        destroy(object);
+        return;
+    }
+    if (doomed->waiting) return;
+    *doomed = (pn_doomed){.destroy = destroy, .object = object, .waiting = true};
+    if (last_doomed)
+        last_doomed->next = doomed;
+    else
+        first_doomed = doomed;
+    last_doomed = doomed;
+}
