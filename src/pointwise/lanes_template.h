@@ -20,6 +20,8 @@ static inline VECTOR NAME(magnitude)(VECTOR a) { return (VECTOR)((BITS)a & ~(BIT
 #define ONE_WHERE(comparison) NAME(one_where)((BITS)(comparison))
 #define MAGNITUDE NAME(magnitude)
 
+#include "pointwise/lanes_tanh.h"
+
 #define UNARY(op, value)                                                                                             \
     static void NAME(op)(const pn_instruction *i, void *const *slot, const uint32_t *step, size_t lanes) {           \
         REAL *d = slot[i->d];                                                                                        \
@@ -68,7 +70,7 @@ UNARY(ACOS, SLEEF(acos)(a))
 UNARY(ATAN, SLEEF(atan)(a))
 UNARY(SINH, SLEEF(sinh)(a))
 UNARY(COSH, SLEEF(cosh)(a))
-UNARY(TANH, SLEEF(tanh)(a))
+UNARY(TANH, NAME(tanh)(a))
 UNARY(ERF, SLEEF(erf)(a))
 UNARY(SOFTPLUS, EITHER((BITS)(a > ALL(0)), a, ALL(0)) + SLEEF(log1p)(SLEEF(exp)(-MAGNITUDE(a))))
 BINARY(ADD, a + b)
