@@ -38,6 +38,7 @@ pn_value pn_ir_scale(pn_ir *ir, double constant, pn_value x) {
         return pn_ir_div(ir, pn_ir_const(ir, constant * k), node.b);
     }
     if (pn_ir_mask(ir, x, &mask)) return pn_ir_masked(ir, mask, pn_ir_scale(ir, constant, mask.x));
+    if (ir->trait[x] & PN_TRAIT_BOOLEAN) return pn_ir_select(ir, x, pn_ir_const(ir, constant), pn_ir_const(ir, 0));
     return pn_ir_intern(ir, PN_OP_MUL, pn_ir_const(ir, constant), x, PN_NONE);
 }
 
@@ -73,8 +74,12 @@ pn_value pn_ir_mul(pn_ir *ir, pn_value a, pn_value b) {
     if (split_constant(ir, a, &k, &x)) return pn_ir_scale(ir, k, pn_ir_mul(ir, x, b));
     if (split_constant(ir, b, &k, &x)) return pn_ir_scale(ir, k, pn_ir_mul(ir, a, x));
     if (multiply_alike(ir, a, b, &x)) return x;
-    /* Under the mask, a NaN of the other factor where the condition excludes it cannot leak: 0 * NaN never happens. */
+    /* Under a mask, a NaN of the other factor where the condition excludes it cannot leak: 0 * NaN never happens. A condition is a
+     * mask of 1; the product of two conditions is their "and". */
     pn_mask mask;
+    bool a_boolean = ir->trait[a] & PN_TRAIT_BOOLEAN, b_boolean = ir->trait[b] & PN_TRAIT_BOOLEAN;
+    if (a_boolean && !b_boolean) return pn_ir_select(ir, a, b, pn_ir_const(ir, 0));
+    if (b_boolean && !a_boolean) return pn_ir_select(ir, b, a, pn_ir_const(ir, 0));
     if (pn_ir_mask(ir, a, &mask)) return pn_ir_masked(ir, mask, pn_ir_mul(ir, mask.x, b));
     if (pn_ir_mask(ir, b, &mask)) return pn_ir_masked(ir, mask, pn_ir_mul(ir, a, mask.x));
     return pn_ir_intern(ir, PN_OP_MUL, a, b, PN_NONE);

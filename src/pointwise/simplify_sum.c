@@ -52,6 +52,7 @@ pn_value pn_ir_neg(pn_ir *ir, pn_value a) {
         break;
     default: break;
     }
+    if (ir->trait[a] & PN_TRAIT_BOOLEAN) return pn_ir_select(ir, a, pn_ir_const(ir, -1), pn_ir_const(ir, 0));
     return pn_ir_intern(ir, PN_OP_NEG, a, PN_NONE, PN_NONE);
 }
 

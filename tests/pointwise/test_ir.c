@@ -1,0 +1,637 @@
+/* The pointwise IR: interning, simplification, derivatives, memory faults, depth.
+ *
+ * Random graphs are held against an evaluator of their own (a list of operations, never simplified) that carries a running error
+ * bound, so that tolerances follow from the operations: simplifying may move roundings, nothing else.
+ */
+#include <check.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/memory.h"
+#include "pointwise/ir.h"
+
+static pn_ir *ir;
+static pn_value x, y, z;
+
+static void setup(void) {
+    ck_assert_int_eq(pn_ir_create(&ir), PINN_OK);
+    x = pn_ir_input(ir, 0);
+    y = pn_ir_input(ir, 1);
+    z = pn_ir_input(ir, 2);
+}
+
+static void teardown(void) { pn_ir_destroy(ir); }
+
+/* Short names: the tests below read as formulas. */
+static pn_value c(double value) { return pn_ir_const(ir, value); }
+static pn_value add(pn_value a, pn_value b) { return pn_ir_add(ir, a, b); }
+static pn_value sub(pn_value a, pn_value b) { return pn_ir_sub(ir, a, b); }
+static pn_value mul(pn_value a, pn_value b) { return pn_ir_mul(ir, a, b); }
+static pn_value quo(pn_value a, pn_value b) { return pn_ir_div(ir, a, b); }
+static pn_value neg(pn_value a) { return pn_ir_neg(ir, a); }
+static pn_value fun(pn_op op, pn_value a) { return pn_ir_unary(ir, op, a); }
+static pn_value bin(pn_op op, pn_value a, pn_value b) { return pn_ir_binary(ir, op, a, b); }
+static pn_value sel(pn_value k, pn_value a, pn_value b) { return pn_ir_select(ir, k, a, b); }
+
+#define SAME(a, b)                                                                          \
+    do {                                                                                    \
+        pn_value same_a = (a), same_b = (b);                                                \
+        ck_assert_msg(same_a == same_b, "%s is node %u, %s is node %u", #a, same_a, #b, same_b); \
+    } while (0)
+
+/* Its own generator (Knuth's MMIX constants), so that the cases never change. */
+static uint64_t random_state;
+static uint32_t random_word(void) {
+    random_state = random_state * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(random_state >> 32);
+}
+static uint32_t random_below(uint32_t n) { return (uint32_t)(((uint64_t)random_word() * n) >> 32); }
+static double random_real(double low, double high) { return low + (high - low) * (random_word() / 4294967296.0); }
+
+/* ---- construction ---------------------------------------------------------------------------------------------------------- */
+
+START_TEST(equal_nodes_are_one) {
+    SAME(mul(x, y), mul(y, x));
+    SAME(add(x, y), add(y, x));
+    SAME(bin(PN_OP_MIN, x, y), bin(PN_OP_MIN, y, x));
+    SAME(bin(PN_OP_EQ, x, y), bin(PN_OP_EQ, y, x));
+    ck_assert_uint_ne(bin(PN_OP_LT, x, y), bin(PN_OP_LT, y, x));
+    ck_assert_uint_ne(sub(x, y), sub(y, x));
+    SAME(c(0.0), c(-0.0));
+    SAME(c((double)NAN), c(-(double)NAN));
+    SAME(pn_ir_input(ir, 1), y);
+    size_t count = pn_ir_count(ir);
+    pn_value built = 0;
+    for (int i = 0; i < 2; i++) {
+        built = add(fun(PN_OP_SIN, mul(x, y)), mul(c(3), quo(x, add(y, z))));
+        if (i == 0) ck_assert_uint_gt(pn_ir_count(ir), count);
+        if (i == 0) count = pn_ir_count(ir);
+    }
+    ck_assert_uint_eq(pn_ir_count(ir), count);
+    for (pn_value i = 0; i <= built; i++) {
+        const pn_node *node = pn_ir_node(ir, i);
+        if (pn_op_arity(node->op) > 0) ck_assert_uint_lt(node->a, i);
+        if (pn_op_arity(node->op) > 1) ck_assert_uint_lt(node->b, i);
+    }
+}
+END_TEST
+
+START_TEST(sums_are_simplified) {
+    SAME(add(x, c(0)), x);
+    SAME(sub(x, c(0)), x);
+    SAME(sub(c(0), x), neg(x));
+    SAME(sub(x, x), c(0));
+    SAME(neg(neg(x)), x);
+    SAME(sub(x, neg(y)), add(x, y));
+    SAME(add(x, neg(y)), sub(x, y));
+    SAME(add(neg(x), y), sub(y, x));
+    SAME(sub(neg(x), y), neg(add(x, y)));
+    SAME(neg(sub(x, y)), sub(y, x));
+    SAME(add(x, x), mul(c(2), x));
+    SAME(add(mul(c(2), x), x), mul(c(3), x));
+    SAME(sub(mul(c(2), x), x), x);
+    SAME(sub(mul(x, y), mul(y, x)), c(0));
+    SAME(add(c(1), add(c(2), x)), add(c(3), x));
+    SAME(sub(c(1), sub(c(2), x)), add(c(-1), x));
+    SAME(sub(x, c(2)), add(c(-2), x));
+    SAME(add(x, mul(c(-2), y)), sub(x, mul(c(2), y)));
+    SAME(sub(x, mul(c(-2), y)), add(x, mul(c(2), y)));
+}
+END_TEST
+
+START_TEST(products_are_simplified) {
+    SAME(mul(x, c(0)), c(0));
+    SAME(mul(x, c(1)), x);
+    SAME(mul(x, c(-1)), neg(x));
+    SAME(mul(neg(x), y), neg(mul(x, y)));
+    SAME(mul(neg(x), neg(y)), mul(x, y));
+    SAME(mul(c(2), mul(c(3), x)), mul(c(6), x));
+    SAME(mul(mul(c(2), x), mul(c(3), y)), mul(c(6), mul(x, y)));
+    SAME(neg(mul(c(2), x)), mul(c(-2), x));
+    SAME(quo(x, c(1)), x);
+    SAME(quo(x, c(4)), mul(c(0.25), x));
+    SAME(quo(c(0), x), c(0));
+    SAME(quo(x, x), c(1));
+    SAME(quo(neg(x), y), neg(quo(x, y)));
+    SAME(quo(x, neg(y)), neg(quo(x, y)));
+    SAME(quo(mul(x, y), y), x);
+    SAME(mul(quo(x, y), y), x);
+    SAME(quo(x, mul(c(2), y)), mul(c(0.5), quo(x, y)));
+    SAME(quo(c(1), quo(c(1), x)), x);
+    SAME(mul(fun(PN_OP_SQRT, x), fun(PN_OP_SQRT, x)), x);
+    /* Constants whose product leaves float32's range stay apart. */
+    ck_assert_int_eq(pn_ir_node(ir, pn_ir_node(ir, mul(c(1e-30), mul(c(1e-30), x)))->b)->op, PN_OP_MUL);
+    ck_assert_int_eq(pn_ir_node(ir, quo(x, c(1e-40)))->op, PN_OP_DIV);
+}
+END_TEST
+
+START_TEST(functions_are_simplified) {
+    SAME(bin(PN_OP_POW, x, c(2)), mul(x, x));
+    SAME(bin(PN_OP_POW, x, c(3)), mul(x, mul(x, x)));
+    SAME(bin(PN_OP_POW, x, c(-1)), quo(c(1), x));
+    SAME(bin(PN_OP_POW, x, c(0.5)), fun(PN_OP_SQRT, x));
+    SAME(bin(PN_OP_POW, x, c(1.5)), mul(x, fun(PN_OP_SQRT, x)));
+    SAME(bin(PN_OP_POW, x, c(0)), c(1));
+    SAME(fun(PN_OP_SIN, neg(x)), neg(fun(PN_OP_SIN, x)));
+    SAME(fun(PN_OP_TANH, mul(c(-2), x)), neg(fun(PN_OP_TANH, mul(c(2), x))));
+    SAME(fun(PN_OP_COS, neg(x)), fun(PN_OP_COS, x));
+    SAME(fun(PN_OP_ABS, mul(x, x)), mul(x, x));
+    SAME(fun(PN_OP_SQRT, mul(x, x)), fun(PN_OP_ABS, x));
+    SAME(fun(PN_OP_LOG, fun(PN_OP_EXP, x)), x);
+    SAME(mul(fun(PN_OP_SIGN, x), x), fun(PN_OP_ABS, x));
+    SAME(bin(PN_OP_MAX, x, x), x);
+    SAME(bin(PN_OP_LT, x, x), c(0));
+    SAME(bin(PN_OP_LE, x, x), c(1));
+    SAME(sel(c(1), x, y), x);
+    SAME(sel(c(0), x, y), y);
+    SAME(sel(z, x, x), x);
+    SAME(sel(z, sel(z, x, y), y), sel(z, x, y));
+    pn_value less = bin(PN_OP_LT, x, y);
+    SAME(sel(less, c(1), c(0)), less);
+    SAME(mul(less, less), less);
+    SAME(add(sel(less, x, c(0)), sel(less, c(0), y)), sel(less, x, y));
+    SAME(mul(less, z), sel(less, z, c(0)));
+    SAME(mul(sel(less, x, c(0)), z), sel(less, mul(x, z), c(0)));
+}
+END_TEST
+
+/* Its own meaning of the operations, independent of pn_op_apply. */
+static double meaning(pn_op op, double a, double b, double k) {
+    switch (op) {
+    case PN_OP_NEG: return 0 - a;
+    case PN_OP_ABS: return a < 0 ? -a : a;
+    case PN_OP_SIGN: return a < 0 ? -1 : a > 0 ? 1 : 0;
+    case PN_OP_FLOOR: return floor(a);
+    case PN_OP_SQRT: return sqrt(a);
+    case PN_OP_EXP: return exp(a);
+    case PN_OP_EXPM1: return expm1(a);
+    case PN_OP_LOG: return log(a);
+    case PN_OP_LOG1P: return log1p(a);
+    case PN_OP_SIN: return sin(a);
+    case PN_OP_COS: return cos(a);
+    case PN_OP_TAN: return tan(a);
+    case PN_OP_ASIN: return asin(a);
+    case PN_OP_ACOS: return acos(a);
+    case PN_OP_ATAN: return atan(a);
+    case PN_OP_SINH: return sinh(a);
+    case PN_OP_COSH: return cosh(a);
+    case PN_OP_TANH: return tanh(a);
+    case PN_OP_ERF: return erf(a);
+    case PN_OP_SOFTPLUS: return a > 30 ? a + exp(-a) : log1p(exp(a));
+    case PN_OP_ADD: return a + b;
+    case PN_OP_SUB: return a - b;
+    case PN_OP_MUL: return a * b;
+    case PN_OP_DIV: return a / b;
+    case PN_OP_POW: return pow(a, b);
+    case PN_OP_ATAN2: return atan2(a, b);
+    case PN_OP_MIN: return a < b ? a : b;
+    case PN_OP_MAX: return a > b ? a : b;
+    case PN_OP_LT: return a < b;
+    case PN_OP_LE: return a <= b;
+    case PN_OP_EQ: return a == b;
+    case PN_OP_SELECT: return a != 0 ? b : k;
+    default: return (double)NAN;
+    }
+}
+
+static pn_value build(pn_op op, pn_value a, pn_value b, pn_value k) {
+    int arity = pn_op_arity(op);
+    return arity == 1 ? fun(op, a) : arity == 2 ? bin(op, a, b) : sel(a, b, k);
+}
+
+/* Operands inside every function's domain and away from kinks; a second set with the order of a and b swapped for min and max. */
+static const double sample[][3] = {{0.3, 0.7, -1.1}, {0.85, 0.2, 0.6}};
+
+START_TEST(operations_mean_what_they_say) {
+    for (int i = PN_OP_NEG; i < PN_OP_COUNT; i++)
+        for (int s = 0; s < 2; s++) {
+            pn_op op = (pn_op)i;
+            const double *at = sample[s];
+            double expected = meaning(op, at[0], at[1], at[2]);
+            double constant = (double)NAN;
+            ck_assert(pn_ir_is_const(ir, build(op, c(at[0]), c(at[1]), c(at[2])), &constant));
+            /* Two libm calls of the same function: a few roundings at most. */
+            ck_assert_double_eq_tol(constant, expected, 1e-15 * (1 + fabs(expected)));
+            ck_assert_double_eq_tol(pn_ir_evaluate(ir, build(op, x, y, z), at), expected, 1e-15 * (1 + fabs(expected)));
+        }
+    ck_assert_double_eq(pn_op_apply(PN_OP_SOFTPLUS, 800, 0, 0), 800);
+    ck_assert_double_eq(pn_op_apply(PN_OP_SOFTPLUS, -800, 0, 0), 0);
+    double infinite = 0;
+    ck_assert(pn_ir_is_const(ir, quo(c(1), c(0)), &infinite));
+    ck_assert(isinf(infinite));
+}
+END_TEST
+
+START_TEST(integer_powers) {
+    const double at[] = {1.3, 0, 0};
+    for (int n = -20; n <= 20; n++) {
+        double expected = pow(1.3, n);
+        /* |n| - 1 products at most, half a rounding each */
+        ck_assert_double_eq_tol(pn_ir_evaluate(ir, pn_ir_power(ir, x, n), at), expected, 20 * 2.3e-16 * expected);
+    }
+    SAME(pn_ir_power(ir, x, 0), c(1));
+    SAME(pn_ir_power(ir, x, 1), x);
+    SAME(pn_ir_power(ir, x, 2), mul(x, x));
+}
+END_TEST
+
+static pn_value replace_x_by_y_squared(void *user, pn_ir *graph, uint32_t slot) {
+    (void)user;
+    return slot == 0 ? pn_ir_mul(graph, y, y) : PN_NONE;
+}
+
+START_TEST(substitution_and_inputs) {
+    pn_value f = add(fun(PN_OP_SIN, x), mul(x, z));
+    SAME(pn_ir_substitute(ir, f, replace_x_by_y_squared, NULL), add(fun(PN_OP_SIN, mul(y, y)), mul(mul(y, y), z)));
+    pn_value g = fun(PN_OP_COS, z);
+    SAME(pn_ir_substitute(ir, g, replace_x_by_y_squared, NULL), g);
+    bool used[3] = {false, false, false};
+    pn_ir_inputs(ir, f, used, 3);
+    ck_assert(used[0] && !used[1] && used[2]);
+}
+END_TEST
+
+START_TEST(text_names_shared_nodes) {
+    pn_value t = fun(PN_OP_TANH, x), out[] = {mul(t, sub(c(1), mul(t, t))), bin(PN_OP_MAX, y, c(-2))};
+    pn_text text = {0};
+    pn_ir_print(ir, out, 2, NULL, NULL, &text);
+    char expected[200];
+    snprintf(expected, sizeof expected, "let v%u = tanh(in0)\nout0 = v%u * (1 - (v%u * v%u))\nout1 = max((-2), in1)\n", t, t, t, t);
+    ck_assert_str_eq(pn_text_get(&text), expected);
+    pn_text_free(&text);
+}
+END_TEST
+
+/* ---- derivatives ----------------------------------------------------------------------------------------------------------- */
+
+static pn_value direction(void *user, pn_ir *graph, uint32_t slot) {
+    const double *v = user;
+    return slot < 3 ? pn_ir_const(graph, v[slot]) : PN_NONE;
+}
+
+/* Fourth-order central difference: error h^4/30 f''''' + 1.5*eps/h |f|, below 1e-10 for the functions and points here,
+ * whose fifth derivatives stay below 1e6 (asin'' at 0.85 is the worst). */
+static double difference(pn_value f, const double *at, int i) {
+    const double h = 2e-4;
+    double p[3], value[4];
+    for (int k = 0; k < 4; k++) {
+        memcpy(p, at, sizeof p);
+        p[i] += h * (k < 2 ? k - 2 : k - 1);
+        value[k] = pn_ir_evaluate(ir, f, p);
+    }
+    return (value[0] - 8 * value[1] + 8 * value[2] - value[3]) / (12 * h);
+}
+
+/* Gradient of f by both sweeps, checked against each other and against `expected`. */
+static void check_gradient(const char *name, pn_value f, const double *at, const double *expected, double tolerance) {
+    const uint32_t wrt[] = {0, 1, 2};
+    pn_value gradient[3], one = c(1);
+    ck_assert_int_eq(pn_ir_adjoint(ir, &f, &one, 1, wrt, 3, gradient), PINN_OK);
+    for (int i = 0; i < 3; i++) {
+        double v[3] = {0, 0, 0};
+        v[i] = 1;
+        double forward = pn_ir_evaluate(ir, pn_ir_tangent(ir, f, direction, v), at);
+        double reverse = pn_ir_evaluate(ir, gradient[i], at);
+        ck_assert_msg(fabs(forward - expected[i]) <= tolerance * (1 + fabs(expected[i])), "%s, tangent by %d: %.17g, not %.17g", name, i,
+                      forward, expected[i]);
+        ck_assert_msg(fabs(reverse - expected[i]) <= tolerance * (1 + fabs(expected[i])), "%s, adjoint by %d: %.17g, not %.17g", name, i,
+                      reverse, expected[i]);
+    }
+}
+
+START_TEST(derivatives_of_every_operation) {
+    for (int i = PN_OP_NEG; i < PN_OP_COUNT; i++)
+        for (int s = 0; s < 2; s++) {
+            pn_value f = build((pn_op)i, x, y, z);
+            double expected[3];
+            for (int k = 0; k < 3; k++) expected[k] = difference(f, sample[s], k);
+            check_gradient(pn_op_text((pn_op)i), f, sample[s], expected, 1e-9);
+            /* and once more: the derivatives' own derivatives, of the first operand */
+            double v[3] = {1, 0, 0};
+            pn_value first = pn_ir_tangent(ir, f, direction, v);
+            for (int k = 0; k < 3; k++) expected[k] = difference(first, sample[s], k);
+            check_gradient(pn_op_text((pn_op)i), first, sample[s], expected, 1e-9);
+        }
+}
+END_TEST
+
+START_TEST(derivatives_at_special_points) {
+    const double zero[] = {0, 0, 0}, negative[] = {-1, 0, 0}, big[] = {800, 0, 0}, small[] = {-800, 0, 0};
+    check_gradient("softplus at 0", fun(PN_OP_SOFTPLUS, x), zero, (double[]){0.5, 0, 0}, 0);
+    check_gradient("softplus far out", fun(PN_OP_SOFTPLUS, x), big, (double[]){1, 0, 0}, 0);
+    check_gradient("softplus far left", fun(PN_OP_SOFTPLUS, x), small, (double[]){0, 0, 0}, 0);
+    check_gradient("x^2.25 at 0", bin(PN_OP_POW, x, c(2.25)), zero, (double[]){0, 0, 0}, 0);
+    check_gradient("x^y at x = 0", bin(PN_OP_POW, x, y), (double[]){0, 3, 0}, (double[]){0, 0, 0}, 0);
+    check_gradient("relu below 0", bin(PN_OP_MAX, x, c(0)), negative, (double[]){0, 0, 0}, 0);
+    check_gradient("relu above 0", bin(PN_OP_MAX, x, c(0)), (double[]){2, 0, 0}, (double[]){1, 0, 0}, 0);
+    /* sqrt(x) is NaN where the condition excludes it, and must not spoil the adjoint. */
+    pn_value positive = bin(PN_OP_LT, c(0), x), root = fun(PN_OP_SQRT, x);
+    pn_value guarded = sel(positive, mul(fun(PN_OP_LOG, x), root), mul(x, x));
+    check_gradient("guarded sqrt", guarded, negative, (double[]){-2, 0, 0}, 0);
+    pn_value twice = sel(bin(PN_OP_LT, c(0.5), x), sel(positive, fun(PN_OP_SQRT, fun(PN_OP_LOG, x)), c(0)), c(0));
+    check_gradient("twice guarded", twice, negative, (double[]){0, 0, 0}, 0);
+}
+END_TEST
+
+/* ---- random graphs --------------------------------------------------------------------------------------------------------- */
+
+enum { MOST_STEPS = 40, INPUTS = 3 };
+
+typedef struct step { /* operation on earlier steps; the first INPUTS steps are the inputs */
+    pn_op op;
+    int a, b, c;
+    double constant;
+} step;
+
+static int random_graph(step *list, bool smooth) {
+    static const double constant[] = {0, 1, -1, 2, -2, 0.5, 3, -0.25, 1.7, 10};
+    int count = INPUTS + 5 + (int)random_below(MOST_STEPS - INPUTS - 5);
+    for (int i = 0; i < count; i++) {
+        step *s = &list[i];
+        *s = (step){.op = PN_OP_INPUT};
+        if (i < INPUTS) continue;
+        /* half sums and products: they have the most rules */
+        uint32_t kind = random_below(10);
+        if (kind == 0)
+            s->op = PN_OP_CONST;
+        else if (kind < 6)
+            s->op = (pn_op)(PN_OP_ADD + (int)random_below(4));
+        else if (kind == 6)
+            s->op = PN_OP_NEG;
+        else
+            s->op = (pn_op)(PN_OP_NEG + (int)random_below(PN_OP_COUNT - PN_OP_NEG));
+        if (smooth && (s->op == PN_OP_FLOOR || s->op == PN_OP_SIGN)) s->op = PN_OP_TANH;
+        s->constant = constant[random_below(sizeof constant / sizeof *constant)];
+        s->a = (int)random_below((uint32_t)i);
+        s->b = (int)random_below((uint32_t)i);
+        s->c = (int)random_below((uint32_t)i);
+    }
+    return count;
+}
+
+/* |df/da| etc. for the error bound: a crude bound over the error interval would need more; near singular points cases are dropped. */
+static bool step_error(const step *s, const double *v, const double *e, double value, double *error) {
+    const double eps = 4.5e-16; /* two roundings: the simplified form may do one more */
+    double a = v[s->a], b = v[s->b], ea = e[s->a], eb = e[s->b];
+    bool near_tie = s->a != s->b && fabs(a - b) <= ea + eb && ea + eb > 0;
+    switch (s->op) {
+    case PN_OP_ADD:
+    case PN_OP_SUB: *error = ea + eb + eps * (fabs(a) + fabs(b)); return true;
+    case PN_OP_MUL: *error = fabs(a) * eb + fabs(b) * ea + ea * eb + eps * fabs(value); return true;
+    case PN_OP_DIV: *error = (ea + fabs(value) * eb) / (fabs(b) - eb) + 2 * eps * fabs(value); return fabs(b) > 1e3 * eb && b != 0;
+    case PN_OP_LT:
+    case PN_OP_LE:
+    case PN_OP_EQ: *error = 0; return !near_tie;
+    case PN_OP_MIN:
+    case PN_OP_MAX: *error = fmax(ea, eb); return true;
+    case PN_OP_SELECT: *error = a != 0 ? eb : e[s->c]; return fabs(a) > ea || ea == 0;
+    case PN_OP_SIGN: *error = 0; return fabs(a) > ea || ea == 0;
+    case PN_OP_FLOOR: *error = 0; return ea == 0 || floor(a - ea) == floor(a + ea);
+    case PN_OP_NEG:
+    case PN_OP_ABS: *error = ea; return true;
+    default: break;
+    }
+    /* elementary functions: the spread over the error interval, widened; and their own error of a few roundings */
+    double da = 4 * ea + 1e-15 * fabs(a), db = 4 * eb + 1e-15 * fabs(b), spread = 0;
+    for (int k = 0; k < 4; k++) {
+        double other = meaning(s->op, k & 1 ? a + da : a - da, k & 2 ? b + db : b - db, 0);
+        if (!isfinite(other)) return false;
+        spread = fmax(spread, fabs(other - value));
+    }
+    *error = spread + 8 * eps * fabs(value);
+    return spread <= 1e-6 * (1 + fabs(value)); /* else at a branch cut or a pole */
+}
+
+/* Values and error bounds of all steps; false if the case is singular or hangs on a rounding. */
+static bool evaluate_list(const step *list, int count, const double *at, double *v, double *e) {
+    for (int i = 0; i < count; i++) {
+        const step *s = &list[i];
+        e[i] = 0;
+        if (s->op == PN_OP_INPUT || s->op == PN_OP_CONST) {
+            v[i] = s->op == PN_OP_INPUT ? at[i] : s->constant;
+            continue;
+        }
+        v[i] = meaning(s->op, v[s->a], v[s->b], v[s->c]);
+        if (!isfinite(v[i]) || fabs(v[i]) > 1e6 || !step_error(s, v, e, v[i], &e[i])) return false;
+    }
+    return true;
+}
+
+static void build_list(const step *list, int count, pn_value *value) {
+    for (int i = 0; i < count; i++) {
+        const step *s = &list[i];
+        if (s->op == PN_OP_INPUT)
+            value[i] = pn_ir_input(ir, (uint32_t)i);
+        else if (s->op == PN_OP_CONST)
+            value[i] = c(s->constant);
+        else
+            value[i] = build(s->op, value[s->a], value[s->b], value[s->c]);
+    }
+}
+
+START_TEST(simplified_graphs_keep_their_values) {
+    random_state = 1;
+    int checked = 0;
+    for (int round = 0; round < 20000; round++) {
+        step list[MOST_STEPS];
+        pn_value value[MOST_STEPS];
+        double at[INPUTS], v[MOST_STEPS], e[MOST_STEPS];
+        int count = random_graph(list, false);
+        for (int i = 0; i < INPUTS; i++) at[i] = random_real(-2, 2);
+        if (!evaluate_list(list, count, at, v, e)) continue;
+        build_list(list, count, value);
+        for (int i = 0; i < count; i++) {
+            double simplified = pn_ir_evaluate(ir, value[i], at);
+            ck_assert_msg(fabs(simplified - v[i]) <= 4 * e[i] + 1e-300, "round %d, step %d (%s): %.17g, not %.17g +- %g", round, i,
+                          pn_op_text(list[i].op), simplified, v[i], 4 * e[i]);
+        }
+        checked++;
+        if (pn_ir_count(ir) > 1000) { /* a fresh graph now and then; a shared one tests interning harder */
+            teardown();
+            setup();
+        }
+    }
+    ck_assert_int_gt(checked, 2000);
+}
+END_TEST
+
+START_TEST(adjoint_agrees_with_tangent) {
+    random_state = 2;
+    const uint32_t wrt[INPUTS] = {0, 1, 2};
+    int checked = 0;
+    for (int round = 0; round < 8000; round++) {
+        step list[MOST_STEPS];
+        pn_value value[MOST_STEPS], gradient[INPUTS];
+        double at[INPUTS], v[MOST_STEPS], e[MOST_STEPS], along[INPUTS];
+        int count = random_graph(list, true);
+        for (int i = 0; i < INPUTS; i++) at[i] = random_real(-2, 2), along[i] = random_real(-1, 1);
+        if (!evaluate_list(list, count, at, v, e)) continue;
+        teardown();
+        setup();
+        build_list(list, count, value);
+        /* two outputs with seeds 1.5 and -0.75 */
+        pn_value out[2] = {value[count - 1], value[count - 2]}, seed[2] = {c(1.5), c(-0.75)};
+        ck_assert_int_eq(pn_ir_adjoint(ir, out, seed, 2, wrt, INPUTS, gradient), PINN_OK);
+        double reverse = 0, scale = 0;
+        for (int i = 0; i < INPUTS; i++) {
+            double term = pn_ir_evaluate(ir, gradient[i], at) * along[i];
+            reverse += term;
+            scale += fabs(term);
+        }
+        double forward = 0;
+        for (int k = 0; k < 2; k++) forward += (k ? -0.75 : 1.5) * pn_ir_evaluate(ir, pn_ir_tangent(ir, out[k], direction, along), at);
+        if (!isfinite(forward) || !isfinite(reverse) || scale > 1e6) continue;
+        /* Both are sums over the same paths in another order; cancelling paths of size <= 1e6 would show as 1e-10. */
+        ck_assert_msg(fabs(forward - reverse) <= 1e-9 * (1 + scale), "round %d: tangent %.17g, adjoint %.17g", round, forward, reverse);
+        checked++;
+    }
+    ck_assert_int_gt(checked, 1000);
+}
+END_TEST
+
+/* ---- depth and memory ------------------------------------------------------------------------------------------------------ */
+
+enum { DEEP = 100000 };
+
+/* A chain through every operation, values kept near 1. */
+static pn_value deep_chain(void) {
+    pn_value v = x;
+    for (int i = 0; i < DEEP / 8; i++) {
+        pn_value less = bin(PN_OP_LT, v, c(i % 7));
+        v = fun(PN_OP_SIN, add(v, y));
+        v = sub(c(1), neg(mul(v, y)));
+        v = sel(less, quo(v, add(c(3), mul(v, v))), c(0));
+        v = bin(PN_OP_MAX, neg(sub(v, x)), z);
+    }
+    return v;
+}
+
+static pn_value sum_of_inputs(void *user, pn_ir *graph, uint32_t slot) {
+    (void)user;
+    return slot == 0 ? pn_ir_add(graph, x, y) : PN_NONE;
+}
+
+static void *walk_deep(void *result) {
+    const uint32_t wrt[] = {0, 1, 2};
+    const double at[] = {0.4, 0.9, -0.2};
+    double v[] = {1, 0, 0};
+    pn_value f = deep_chain(), one = c(1), gradient[3];
+    bool *ok = result;
+    *ok = pn_ir_count(ir) > DEEP && isfinite(pn_ir_evaluate(ir, f, at));
+    pn_value forward = pn_ir_tangent(ir, f, direction, v);
+    *ok = *ok && pn_ir_adjoint(ir, &f, &one, 1, wrt, 3, gradient) == PINN_OK;
+    double a = pn_ir_evaluate(ir, forward, at), b = pn_ir_evaluate(ir, gradient[0], at);
+    *ok = *ok && fabs(a - b) <= 1e-9 * (1 + fabs(a));
+    *ok = *ok && pn_ir_substitute(ir, f, sum_of_inputs, NULL) != PN_NONE;
+    pn_text text = {0};
+    pn_ir_print(ir, gradient, 3, NULL, NULL, &text);
+    *ok = *ok && pn_text_check(&text) == PINN_OK && text.length > DEEP;
+    pn_text_free(&text);
+    /* chains of one kind: masks of masks, signs, sums, products */
+    pn_value nested = y, signs = x, product = x;
+    for (int i = 0; i < DEEP; i++) {
+        nested = sel(i % 2 ? bin(PN_OP_LT, pn_ir_input(ir, 10 + (uint32_t)i), x) : pn_ir_input(ir, 10 + (uint32_t)i), nested, c(0));
+        signs = sub(neg(signs), mul(c(-1e30), pn_ir_input(ir, 10 + (uint32_t)i)));
+        product = mul(c(1e30), product);
+    }
+    *ok = *ok && mul(nested, neg(signs)) != PN_NONE && mul(product, signs) != PN_NONE && pn_ir_check(ir) == PINN_OK;
+    return NULL;
+}
+
+START_TEST(depth_needs_no_stack) {
+    pthread_attr_t attributes;
+    pthread_t thread;
+    bool ok = false;
+    ck_assert_int_eq(pthread_attr_init(&attributes), 0);
+    ck_assert_int_eq(pthread_attr_setstacksize(&attributes, 256 * 1024), 0); /* 2.6 bytes a node */
+    ck_assert_int_eq(pthread_create(&thread, &attributes, walk_deep, &ok), 0);
+    ck_assert_int_eq(pthread_join(thread, NULL), 0);
+    pthread_attr_destroy(&attributes);
+    ck_assert(ok);
+}
+END_TEST
+
+static pn_value keep(void *user, pn_ir *graph, uint32_t slot) {
+    (void)user, (void)graph, (void)slot;
+    return PN_NONE;
+}
+
+/* Everything that allocates, once. */
+static pinn_status use_everything(void) {
+    const uint32_t wrt[] = {0, 1, 2};
+    double v[] = {1, 2, 3}, at[] = {0.1, 0.2, 0.3};
+    pinn_status status;
+    pn_ir *mine = NULL;
+    if ((status = pn_ir_create(&mine)) != PINN_OK) return status;
+    pn_value f = pn_ir_input(mine, 0), gradient[3] = {7, 7, 7};
+    for (uint32_t i = 1; i < 200; i++) {
+        f = pn_ir_unary(mine, PN_OP_SIN, pn_ir_add(mine, f, pn_ir_input(mine, i % 3)));
+        f = pn_ir_select(mine, pn_ir_binary(mine, PN_OP_LT, f, pn_ir_const(mine, i)), pn_ir_power(mine, f, -3), pn_ir_const(mine, 0));
+    }
+    pn_value d = pn_ir_tangent(mine, f, direction, v), one = pn_ir_const(mine, 1);
+    pn_value s = pn_ir_substitute(mine, f, keep, NULL);
+    bool used[3] = {false, false, false};
+    pn_ir_inputs(mine, f, used, 3);
+    if (f != PN_NONE) ck_assert(used[0] && used[1] && used[2]);
+    (void)pn_ir_evaluate(mine, f, at);
+    status = pn_ir_adjoint(mine, &f, &one, 1, wrt, 3, gradient);
+    if (status == PINN_OK) {
+        status = pn_ir_check(mine);
+        ck_assert(status != PINN_OK || (d != PN_NONE && s == f));
+    } else
+        ck_assert(gradient[0] == 7 && gradient[1] == 7 && gradient[2] == 7);
+    pn_text text = {0};
+    pn_ir_print(mine, &f, 1, NULL, NULL, &text);
+    if (status == PINN_OK) status = pn_text_check(&text);
+    pn_text_free(&text);
+    pn_ir_destroy(mine);
+    return status;
+}
+
+START_TEST(short_memory_is_reported) {
+    int failures = 0;
+    for (long n = 0;; n++) {
+        pn_memory_fail_after(n);
+        pinn_status status = use_everything();
+        pn_memory_fail_after(-1);
+        /* An evaluation or a list of inputs that ran out says so by its result: the only failures without a status. */
+        if (status == PINN_OK && n > 60) break;
+        if (status != PINN_OK) {
+            ck_assert_int_eq(status, PINN_NO_MEMORY);
+            failures++;
+        }
+        ck_assert_int_lt(n, 500);
+    }
+    ck_assert_int_gt(failures, 20);
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("pointwise IR");
+    TCase *all = tcase_create("all");
+    tcase_set_timeout(all, 120);
+    tcase_add_checked_fixture(all, setup, teardown);
+    tcase_add_test(all, equal_nodes_are_one);
+    tcase_add_test(all, sums_are_simplified);
+    tcase_add_test(all, products_are_simplified);
+    tcase_add_test(all, functions_are_simplified);
+    tcase_add_test(all, operations_mean_what_they_say);
+    tcase_add_test(all, integer_powers);
+    tcase_add_test(all, substitution_and_inputs);
+    tcase_add_test(all, text_names_shared_nodes);
+    tcase_add_test(all, derivatives_of_every_operation);
+    tcase_add_test(all, derivatives_at_special_points);
+    tcase_add_test(all, simplified_graphs_keep_their_values);
+    tcase_add_test(all, adjoint_agrees_with_tangent);
+    tcase_add_test(all, depth_needs_no_stack);
+    tcase_add_test(all, short_memory_is_reported);
+    suite_add_tcase(suite, all);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
