@@ -11,7 +11,7 @@ static __device__ double block_sum(double sum, double *group) {
 }
 
 template <typename real>
-static __global__ void __launch_bounds__(PN_SUM_WIDE)
+static __global__ void __launch_bounds__(PN_SUM_WIDE, 1)
     evaluate_kernel(pn_evaluate_arguments a, const real *__restrict__ fields, const double *__restrict__ references,
                     const pn_words *__restrict__ words, double *__restrict__ ring) {
     __shared__ double group[2][PN_SUM_LANES];

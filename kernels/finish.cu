@@ -9,7 +9,7 @@ static __device__ double column_sum(const double *__restrict__ partial, const pn
     return pn_sum_fold(sum);
 }
 
-static __global__ void __launch_bounds__(PN_SUM_WIDE)
+static __global__ void __launch_bounds__(PN_SUM_WIDE, 1)
     finish_kernel(pn_finish_arguments a, const double *__restrict__ partial, const pn_finish_column *__restrict__ columns,
                   const double *__restrict__ squares, const double *__restrict__ weight, const pn_hyper *__restrict__ hyper,
                   pn_words *words, double *ring) {

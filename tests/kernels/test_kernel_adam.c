@@ -1,0 +1,116 @@
+/* reduce, finish and adam together on the CPU, 1000 steps, against algorithm 1 of Kingma & Ba written as in the paper. */
+#include "kernels/adam.h"
+
+#include <float.h>
+#include <math.h>
+#include <omp.h>
+
+#include "kernels/finish.h"
+#include "kernels/reduce.h"
+#include "operation.h"
+
+enum { N = 45, ROWS = 3, STEPS = 1000 };
+
+/* The gradient of sum_i a_i (p_i - b_i)^2 / 2 with a from 0.01 to 10: norms from large (clipped) to small. */
+static double slope(int i, double p) { return 0.01 * pow(1000, i / (double)(N - 1)) * (p - sin(i)); }
+
+typedef struct machine {
+    pn_real real;
+    double partial[ROWS * N], gradient[N], parameter[N], moments[2 * N]; /* in `real`: room for the wider one */
+    double squares[2], loss[1], weight[2], ring[8];
+    pn_reduce_tile tile[2];
+    pn_finish_column column[1];
+    pn_hyper hyper;
+    pn_words words;
+} machine;
+
+static void start(machine *m, pn_real real, double clip_norm) {
+    *m = (machine){.real = real,
+                   .weight = {1, 1},
+                   .tile = {{.stride = N, .count = 32, .rows = ROWS}, {.offset = 32, .stride = N, .first = 32, .count = N - 32, .rows = ROWS}},
+                   .hyper = {.decay = PN_HYPER_COSINE, .initial = 0.02, .final = 1e-4, .phase_steps = STEPS, .warmup = 20,
+                             .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .clip_norm = clip_norm}};
+    for (int i = 0; i < N; i++) pn_real_set(real, m->parameter, i, cos(3 * i));
+}
+
+static void step(machine *m) {
+    const pn_reduce_arguments reduce = {2, m->real};
+    const pn_finish_arguments finish = {1, 1, 2, 1};
+    const pn_adam_arguments adam = {N, m->real};
+    for (int i = 0; i < N; i++) /* in three parts */
+        for (int r = 0; r < ROWS; r++)
+            pn_real_set(m->real, m->partial, r * N + i, slope(i, pn_real_get(m->real, m->parameter, i)) * (double[]){0.5, 0.25, 0.25}[r]);
+    operation_cpu(&pn_reduce_operation, &reduce, ADDRESSES(m->partial, m->tile), ADDRESSES(m->gradient, m->squares));
+    operation_cpu(&pn_finish_operation, &finish,
+                  ADDRESSES(m->loss, m->column, m->squares, m->weight, &m->hyper, &m->words, m->ring), ADDRESSES(&m->words, m->ring));
+    operation_cpu(&pn_adam_operation, &adam, ADDRESSES(m->gradient, &m->words, &m->hyper, m->parameter, m->moments),
+                  ADDRESSES(m->parameter, m->moments));
+}
+
+/* The largest distance from the textbook's parameters over all steps; *clipped counts the steps that were clipped. */
+static double compare(pn_real real, double clip_norm, int *clipped) {
+    static machine m;
+    double p[N], first[N] = {0}, second[N] = {0}, worst = 0;
+    start(&m, real, clip_norm);
+    for (int i = 0; i < N; i++) p[i] = pn_real_get(real, m.parameter, i);
+    *clipped = 0;
+    for (int t = 1; t <= STEPS; t++) {
+        double g[N], norm = 0;
+        for (int i = 0; i < N; i++) {
+            g[i] = slope(i, p[i]);
+            norm += g[i] * g[i];
+        }
+        norm = sqrt(norm);
+        const double scale = clip_norm > 0 && norm > clip_norm ? clip_norm / norm : 1;
+        const double x = (t - 1 - 20) / (double)(STEPS - 20);
+        const double rate = t <= 20 ? 0.02 * t / 20 : 1e-4 + (0.02 - 1e-4) * (1 + cos(M_PI * x)) / 2;
+        *clipped += scale < 1;
+        step(&m);
+        for (int i = 0; i < N; i++) {
+            first[i] = 0.9 * first[i] + 0.1 * scale * g[i];
+            second[i] = 0.999 * second[i] + 0.001 * scale * g[i] * scale * g[i];
+            const double unbiased1 = first[i] / (1 - pow(0.9, t)), unbiased2 = second[i] / (1 - pow(0.999, t));
+            p[i] -= rate * unbiased1 / (sqrt(unbiased2) + 1e-8);
+            worst = fmax(worst, fabs(p[i] - pn_real_get(real, m.parameter, i)));
+        }
+    }
+    return worst;
+}
+
+/* Half an ulp of parameters of size 1 a step, with the same sign for 1000 steps at worst: 1e-13 and 6e-5. The minimum attracts, so what
+ * is seen is a hundredth of that, hence 1e-5 for float32. A wrong sign, bias or clip factor gives 1e-2. */
+START_TEST(textbook) {
+    static const struct {
+        pn_real real;
+        double clip_norm, tolerance;
+    } c[] = {{PN_FLOAT64, 0, 1e-13}, {PN_FLOAT64, 5, 1e-13}, {PN_FLOAT32, 0, 1e-5}, {PN_FLOAT32, 5, 1e-5}};
+    int clipped;
+    const double worst = compare(c[_i].real, c[_i].clip_norm, &clipped);
+    ck_assert_msg(worst <= c[_i].tolerance, "parameters are off by %g", worst);
+    ck_assert(c[_i].clip_norm > 0 ? clipped > 50 && clipped < STEPS - 50 : clipped == 0);
+}
+END_TEST
+
+START_TEST(repeats_for_any_threads) {
+    static machine a, b;
+    start(&a, PN_FLOAT32, 5);
+    start(&b, PN_FLOAT32, 5);
+    for (int t = 0; t < 100; t++) {
+        omp_set_num_threads(1);
+        step(&a);
+        omp_set_num_threads(2 + t % 4);
+        step(&b);
+        ck_assert_mem_eq(a.parameter, b.parameter, sizeof a.parameter);
+        ck_assert_mem_eq(a.moments, b.moments, sizeof a.moments);
+    }
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("adam");
+    TCase *tests = tcase_create("adam");
+    tcase_add_loop_test(tests, textbook, 0, 4);
+    tcase_add_test(tests, repeats_for_any_threads);
+    suite_add_tcase(suite, tests);
+    return test_main(suite, false);
+}
