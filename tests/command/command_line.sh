@@ -1,0 +1,85 @@
+#!/usr/bin/env bash
+# pinn-train as a person meets it: exit statuses, messages, files. Usage: command_line.sh PINN_TRAIN SOURCE_DIR
+set -u
+train=$1 source=$2
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+checks=0 failures=0
+
+# expect STATUS PATTERN COMMAND...: exit status and a pattern (grep -E) in what it printed, standard output and error together
+expect() {
+    local status=$1 pattern=$2 output got
+    shift 2
+    output=$("$@" 2>&1 </dev/null)
+    got=$?
+    checks=$((checks + 1))
+    if [ "$got" -ne "$status" ] || ! grep -qE -- "$pattern" <<<"$output"; then
+        failures=$((failures + 1))
+        printf 'FAILED: %s\n  exit %s, expected %s; expected to match: %s\n%s\n' "$*" "$got" "$status" "$pattern" "$output"
+    fi
+}
+
+heat=$source/configs/heat.toml
+quick=(--device cpu --set train.0.steps=60 --set equation.0.points=60 --set output.events=20 --set network.width=8)
+
+expect 0 'Usage: ' "$train" --help
+expect 0 '^pinn-train [0-9]' "$train" --version
+expect 2 'which problem' "$train"
+expect 2 'unrecognized option' "$train" --epochs 3 "$heat"
+expect 2 'one config at a time' "$train" "$heat" "$heat"
+expect 2 'nowhere.toml.*No such file' "$train" nowhere.toml
+expect 2 'is a directory' "$train" "$source/configs"
+expect 2 'whole number' "$train" --seed -1 "$heat"
+expect 2 'none of auto, cpu, cuda' "$train" --device tpu "$heat"
+expect 2 'number of a GPU' "$train" --device cuda:x "$heat"
+expect 2 'usable CUDA device' "$train" --device cuda:77 "$heat"
+expect 2 'tf32.*needs a GPU' "$train" --device cpu --set precision=tf32 "$heat"
+expect 2 'unknown key|no such key|trian' "$train" --device cpu --set trian.0.steps=3 "$heat"
+expect 2 'one of them' "$train" --device cpu --force --resume "$heat"
+expect 2 'PINN_GRAPH' env PINN_GRAPH=fast "$train" "$heat"
+expect 2 'PINN_PASS' env PINN_PASS=fast "$train" "$heat"
+
+# a plan trains nothing and writes nothing
+expect 0 'recorded step' "$train" --plan "${quick[@]}" "$heat"
+[ -e runs ] && { echo "FAILED: --plan wrote runs/"; failures=$((failures + 1)); }
+
+# a run, its files, and that it is not overwritten
+expect 0 '"status": "finished".*"stop_reason": "steps".*"builds": 1,' "$train" "${quick[@]}" --json "$heat"
+for file in events.h5 checkpoint.h5 solution.h5 config.toml; do
+    expect 0 '' test -s "runs/heat/$file"
+done
+expect 2 '--force.*--resume' "$train" "${quick[@]}" "$heat"
+expect 0 'finished' "$train" "${quick[@]}" --json --quiet --force "$heat"
+expect 2 'these keys|These keys' "$train" "${quick[@]}" --set constants.alpha=0.5 --resume "$heat"
+expect 0 '"steps": 90' "$train" "${quick[@]}" --set train.0.steps=90 --json --quiet --resume "$heat"
+expect 2 'checkpoint' "$train" "${quick[@]}" --resume --out never-run "$heat"
+# the resolved config is a config, and trains to the same loss
+expect 0 'finished' "$train" --device cpu --quiet --json --out again runs/heat/config.toml
+
+# standard output holds the JSON and nothing else; quiet is quiet
+"$train" "${quick[@]}" --json --quiet --force "$heat" >json 2>noise
+expect 0 '^1$' sh -c 'wc -l <json'
+expect 1 '' test -s noise
+
+# a signal ends it with a checkpoint and 130; a second run may go on from there
+"$train" --device cpu --quiet --set equation.0.points=200 --set output.events=10 --out signalled "$heat" &
+pid=$!
+for _ in $(seq 100); do [ -e signalled/events.h5 ] && break; sleep 0.1; done
+sleep 0.5
+expect 2 'in use|another' "$train" --device cpu --quiet --out signalled --force "$heat"
+kill -INT $pid
+wait $pid
+expect 130 '' sh -c "exit $?"
+expect 0 '' test -s signalled/checkpoint.h5
+expect 0 'finished' "$train" --device cpu --quiet --json --set equation.0.points=200 --set output.events=10 --set stop.seconds=0.01 --resume --out signalled "$heat"
+
+# every wrong config of the corpus: exit 2, and its message
+cd "$source/tests/problem" || exit 1
+for config in bad/*.toml; do
+    [ -f "$config" ] || continue
+    expect 2 '' "$train" --device cpu --out "$work/bad" "$config"
+done
+
+echo "$((checks - failures)) passed, $failures failed"
+[ "$failures" -eq 0 ]

@@ -1,0 +1,114 @@
+/* The gradient of the whole loss, for every config of configs/ and configs/bench/, in float64: along random directions against
+ * fourth-order central differences of the loss,
+ *     dL/de ~ (8 (L(e) - L(-e)) - (L(2e) - L(-2e))) / (12 e),   truncation O(e^4), rounding ~ 1e-16 L / e.
+ * Points are those of step 0 each time: the step word is put back before every evaluation. */
+#include "training_tools.h"
+
+#include <glob.h>
+#include <math.h>
+
+enum { DIRECTIONS = 20, MOST = 64 };
+
+static char *keep(char *list[], size_t *count, const char *format, size_t number, size_t value) {
+    char text[96];
+    snprintf(text, sizeof text, format, number, value);
+    return list[(*count)++] = strdup(text);
+}
+
+/* The config in float64 with few points: the check is of the formulas, and every formula is the same at any point count. */
+static pinn_training *create_small(const char *path) {
+    char *set[MOST];
+    size_t count = 0, equations = 0, conditions = 0;
+    pn_config *config = NULL;
+    must(pn_config_read(path, NULL, 0, &config));
+    for (size_t i = 0; i < config->set_count; i++) {
+        size_t points = config->set[i].points < 33 ? config->set[i].points : 33;
+        if (config->set[i].condition)
+            keep(set, &count, "condition.%zu.points=%zu", conditions++, points);
+        else
+            keep(set, &count, "equation.%zu.points=%zu", equations++, points);
+    }
+    pn_config_destroy(config);
+    set[count++] = strdup("precision=float64");
+    const pinn_options options = {.config = path, .device = "cpu", .set = (const char *const *)set, .set_count = count, .no_directory = true};
+    pinn_training *training = NULL;
+    must(pinn_training_create(&options, &training));
+    for (size_t i = 0; i < count; i++) free(set[i]);
+    return training;
+}
+
+static double loss_at(pinn_training *training, const double *parameters) {
+    pn_words words = {0};
+    must(pinn_plane_write(training->words, 0, &words, sizeof words));
+    must(pinn_plane_write(training->parameter, 0, parameters, training->network->parameters * sizeof *parameters));
+    must(pinn_graph_launch(training->step_graph, 1));
+    must(pinn_plane_read(training->words, 0, &words, sizeof words));
+    return words.loss;
+}
+
+/* Uniform in [-1, 1), the same on every machine. */
+static double next_random(uint64_t *state) {
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return (double)(int64_t)(*state >> 11) / (double)(1ll << 52) - 1;
+}
+
+static void check_config(const char *path) {
+    pinn_training *training = create_small(path);
+    size_t n;
+    double *parameter = read_parameters(training, &n), *gradient = malloc(n * sizeof *gradient), *direction = malloc(n * sizeof *direction),
+           *moved = malloc(n * sizeof *moved);
+    uint64_t random = 12345;
+    /* Away from the start: biases are zero there and hide their gradient's errors. */
+    for (size_t i = 0; i < n; i++) parameter[i] += 0.1 * next_random(&random);
+    loss_at(training, parameter);
+    must(pinn_plane_read(pn_step_gradient(training->machinery.step), 0, gradient, n * sizeof *gradient));
+    for (int d = 0; d < DIRECTIONS; d++) {
+        double norm = 0, product = 0, value[4];
+        for (size_t i = 0; i < n; i++) {
+            direction[i] = next_random(&random);
+            norm += direction[i] * direction[i];
+        }
+        for (size_t i = 0; i < n; i++) product += gradient[i] * (direction[i] /= sqrt(norm));
+        const double e = 1e-3, at[4] = {e, -e, 2 * e, -2 * e};
+        for (int k = 0; k < 4; k++) {
+            for (size_t i = 0; i < n; i++) moved[i] = parameter[i] + at[k] * direction[i];
+            value[k] = loss_at(training, moved);
+        }
+        double slope = (8 * (value[0] - value[1]) - (value[2] - value[3])) / (12 * e);
+        double length = 0;
+        for (size_t i = 0; i < n; i++) length += gradient[i] * gradient[i];
+        /* Relative to the slope, or to a typical slope |gradient|/sqrt(n) where this direction happens to be nearly level. */
+        double scale = fmax(fabs(slope), sqrt(length / (double)n));
+        ck_assert_msg(fabs(slope - product) < 1e-7 * scale, "%s, direction %d: differences give %.15g, the gradient %.15g (relative %.2g)", path,
+                      d, slope, product, fabs(slope - product) / scale);
+    }
+    free(parameter);
+    free(gradient);
+    free(direction);
+    free(moved);
+    pinn_training_destroy(training);
+}
+
+START_TEST(gradient_of_every_config) {
+    glob_t found;
+    ck_assert_int_eq(glob(PINN_SOURCE_DIR "/configs/*.toml", 0, NULL, &found), 0);
+    ck_assert_int_eq(glob(PINN_SOURCE_DIR "/configs/bench/*.toml", GLOB_APPEND, NULL, &found), 0);
+    ck_assert_uint_ge(found.gl_pathc, 13);
+    for (size_t i = 0; i < found.gl_pathc; i++) check_config(found.gl_pathv[i]);
+    globfree(&found);
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("gradient");
+    TCase *group = tcase_create("configs");
+    tcase_set_timeout(group, 500);
+    tcase_add_test(group, gradient_of_every_config);
+    suite_add_tcase(suite, group);
+    SRunner *runner = srunner_create(suite);
+    srunner_set_fork_status(runner, CK_NOFORK);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}
