@@ -1,0 +1,477 @@
+/* Jets: layouts, the chain and product rules, activations.
+ *
+ * Compositions are held against truncated Taylor arithmetic in several variables, written here on its own: products of dense
+ * polynomials, and the Taylor coefficients of each activation from its differential equation (sigmoid' = sigmoid - sigmoid^2,
+ * Phi'' = -z Phi' and so on), none of which the library uses.
+ */
+#include <check.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/memory.h"
+#include "pointwise/jet.h"
+
+enum { MOST_CHANNELS = 256 };
+
+static pn_ir *ir;
+
+static void setup(void) { ck_assert_int_eq(pn_ir_create(&ir), PINN_OK); }
+static void teardown(void) { pn_ir_destroy(ir); }
+
+static uint64_t random_state;
+static double random_real(double low, double high) {
+    random_state = random_state * 6364136223846793005u + 1442695040888963407u; /* Knuth's MMIX constants */
+    return low + (high - low) * ((double)(random_state >> 32) / 4294967296.0);
+}
+
+/* "xxy" as a channel. */
+static pn_channel channel(const char *letters) {
+    pn_channel result = {0};
+    for (; *letters; letters++) result.coordinate[result.order++] = (uint8_t)(*letters - 'x');
+    return result;
+}
+
+static const pn_channel laplacian_channel = {.order = 2, .laplacian = true};
+static const char *const names[] = {"x", "y", "z"};
+
+/* ---- layouts --------------------------------------------------------------------------------------------------------------- */
+
+static void check_layout(const pn_layout *layout, const char *expected) {
+    pn_text text = {0};
+    for (size_t c = 0; c < layout->count; c++) {
+        pn_channel_print(&layout->channel[c], "u", names, &text);
+        pn_text_string(&text, " ");
+        ck_assert_int_eq(pn_layout_find(layout, &layout->channel[c]), (int)c);
+    }
+    ck_assert_str_eq(pn_text_get(&text), expected);
+    pn_text_free(&text);
+}
+
+START_TEST(layouts_are_closed_downward) {
+    pn_layout layout, other;
+    const double a[] = {1, 0, 2};
+    ck_assert_int_eq(pn_layout_create(3, NULL, 0, NULL, &layout), PINN_OK);
+    check_layout(&layout, "u ");
+    pn_layout_free(&layout);
+
+    const pn_channel third[] = {channel("xxz"), channel("y"), channel("y")};
+    ck_assert_int_eq(pn_layout_create(3, third, 3, NULL, &layout), PINN_OK);
+    check_layout(&layout, "u u_x u_y u_z u_xx u_xz u_xxz ");
+    const pn_channel absent = channel("yy");
+    ck_assert_int_eq(pn_layout_find(&layout, &absent), -1);
+    ck_assert_int_eq(pn_layout_find(&layout, &laplacian_channel), -1);
+
+    const pn_channel again[] = {channel("y"), channel("zxx"), channel("xx")}; /* another order of asking, unsorted coordinates */
+    ck_assert_int_eq(pn_layout_create(3, again, 3, NULL, &other), PINN_OK);
+    ck_assert(pn_layout_equal(&layout, &other));
+    pn_layout_free(&other);
+
+    const pn_channel sum[] = {laplacian_channel, channel("xy")};
+    ck_assert_int_eq(pn_layout_create(3, sum, 2, a, &other), PINN_OK);
+    check_layout(&other, "u u_x u_y u_z u_xy lap(u) ");
+    ck_assert(!pn_layout_equal(&layout, &other));
+    pn_layout_free(&other);
+    ck_assert_int_eq(pn_layout_create(3, sum, 1, a, &other), PINN_OK);
+    check_layout(&other, "u u_x u_z lap(u) ");
+    pn_layout_free(&other);
+    pn_layout_free(&layout);
+    ck_assert_ptr_null(layout.channel);
+}
+END_TEST
+
+START_TEST(bad_layouts_are_refused) {
+    pn_layout layout = {.count = 77};
+    pn_channel want = channel("xy");
+    const double zero[] = {0, 0}, bad[] = {1, (double)NAN};
+    ck_assert_int_eq(pn_layout_create(1, &want, 1, NULL, &layout), PINN_BAD_ARGUMENT); /* y is no coordinate */
+    want.order = PN_MAX_ORDER + 1;
+    ck_assert_int_eq(pn_layout_create(2, &want, 1, NULL, &layout), PINN_BAD_ARGUMENT);
+    ck_assert_int_eq(pn_layout_create(2, &laplacian_channel, 1, NULL, &layout), PINN_BAD_ARGUMENT);
+    ck_assert_int_eq(pn_layout_create(2, &laplacian_channel, 1, zero, &layout), PINN_BAD_ARGUMENT);
+    ck_assert_int_eq(pn_layout_create(2, &laplacian_channel, 1, bad, &layout), PINN_BAD_ARGUMENT);
+    ck_assert_int_eq(pn_layout_create(PN_MAX_COORDINATES + 1, NULL, 0, NULL, &layout), PINN_BAD_ARGUMENT);
+    ck_assert_uint_eq(layout.count, 77);
+}
+END_TEST
+
+START_TEST(many_coordinates) {
+    enum { N = PN_MAX_COORDINATES };
+    pn_channel *want = malloc(sizeof *want * N * N);
+    size_t count = 0;
+    for (unsigned i = 0; i < N; i++)
+        for (unsigned j = 0; j < N; j++) want[count++] = (pn_channel){.order = 2, .coordinate = {(uint8_t)i, (uint8_t)j}};
+    pn_layout layout;
+    ck_assert_int_eq(pn_layout_create(N, want, count, NULL, &layout), PINN_OK);
+    ck_assert_uint_eq(layout.count, 1 + N + N * (N + 1) / 2);
+    pn_layout_free(&layout);
+    free(want);
+}
+END_TEST
+
+/* ---- Taylor arithmetic ----------------------------------------------------------------------------------------------------- */
+
+enum { ORDER = 6, SIDE = ORDER + 1 };
+
+/* Coefficient of x^i y^j z^k, total degree at most ORDER. */
+typedef struct taylor {
+    double c[SIDE][SIDE][SIDE];
+} taylor;
+
+#define FOR_DEGREES(i, j, k)              \
+    for (int i = 0; i <= ORDER; i++)      \
+        for (int j = 0; i + j <= ORDER; j++) \
+            for (int k = 0; i + j + k <= ORDER; k++)
+
+static taylor taylor_product(const taylor *f, const taylor *g) {
+    taylor h = {0};
+    FOR_DEGREES(i, j, k)
+    FOR_DEGREES(p, q, r)
+    if (i + j + k + p + q + r <= ORDER) h.c[i + p][j + q][k + r] += f->c[i][j][k] * g->c[p][q][r];
+    return h;
+}
+
+/* sum_n s_n w^n, w = z without its constant, s_n the Taylor coefficients of s at that constant. */
+static taylor taylor_compose(const double *s, const taylor *z) {
+    taylor w = *z, sum = {0};
+    w.c[0][0][0] = 0;
+    for (int n = ORDER; n >= 0; n--) {
+        sum = taylor_product(&sum, &w);
+        sum.c[0][0][0] += s[n];
+    }
+    return sum;
+}
+
+static double factorial(int n) { return n < 2 ? 1 : n * factorial(n - 1); }
+
+/* The partial derivative at the origin. */
+static double taylor_derivative(const taylor *f, const pn_channel *which) {
+    int power[3] = {0, 0, 0};
+    for (int k = 0; k < which->order; k++) power[which->coordinate[k]]++;
+    return f->c[power[0]][power[1]][power[2]] * factorial(power[0]) * factorial(power[1]) * factorial(power[2]);
+}
+
+static double taylor_channel(const taylor *f, const pn_layout *layout, size_t c) {
+    if (!layout->channel[c].laplacian) return taylor_derivative(f, &layout->channel[c]);
+    double sum = 0;
+    for (size_t i = 0; i < layout->coordinates; i++) {
+        pn_channel second = {.order = 2, .coordinate = {(uint8_t)i, (uint8_t)i}};
+        sum += layout->laplacian[i] * taylor_derivative(f, &second);
+    }
+    return sum;
+}
+
+/* Coefficient n of the product of two series known up to n. */
+static double convolve(const double *f, const double *g, int n) {
+    double sum = 0;
+    for (int k = 0; k <= n; k++) sum += f[k] * g[n - k];
+    return sum;
+}
+
+/* Taylor coefficients of the activation at z, up to ORDER. */
+static void activation_series(const char *name, double z, double *s) {
+    const double argument[SIDE] = {z, 1};
+    double sigmoid[SIDE + 1] = {1 / (1 + exp(-z))}, normal[SIDE + 1] = {0.5 * erfc(-z / sqrt(2))};
+    for (int n = 0; n < ORDER; n++) sigmoid[n + 1] = (sigmoid[n] - convolve(sigmoid, sigmoid, n)) / (n + 1);
+    normal[1] = exp(-z * z / 2) / sqrt(2 * acos(-1.0));
+    for (int n = 0; n + 2 <= ORDER; n++) /* Phi'' = -z Phi' */
+        normal[n + 2] = -(z * (n + 1) * normal[n + 1] + (n ? n * normal[n] : 0)) / ((n + 2) * (n + 1));
+    s[0] = tanh(z);
+    for (int n = 0; n <= ORDER; n++) {
+        if (strcmp(name, "sin") == 0) s[n] = sin(z + n * acos(-1.0) / 2) / factorial(n);
+        if (strcmp(name, "silu") == 0) s[n] = convolve(argument, sigmoid, n);
+        if (strcmp(name, "gelu") == 0) s[n] = convolve(argument, normal, n);
+        if (strcmp(name, "softplus") == 0) s[n] = n ? sigmoid[n - 1] / n : log1p(exp(-fabs(z))) + fmax(z, 0);
+        if (strcmp(name, "tanh") == 0 && n < ORDER) s[n + 1] = ((n == 0) - convolve(s, s, n)) / (n + 1);
+    }
+}
+
+/* ---- composition ----------------------------------------------------------------------------------------------------------- */
+
+/* All derivatives of order up to `order` in `coordinates` coordinates, and the Laplacian with `a` if not NULL. */
+static pn_layout full_layout(size_t coordinates, int order, const double *a) {
+    pn_channel want[128];
+    size_t count = 0;
+    for (int i = 0; i <= order; i++)
+        for (int j = 0; i + j <= (coordinates > 1 ? order : i); j++) {
+            int k = order - i - j;
+            if ((coordinates < 3 && k > 0) || (coordinates < 2 && j > 0)) continue;
+            want[count] = (pn_channel){.order = (uint8_t)(i + j + k)};
+            memset(want[count].coordinate + i, 1, (size_t)j);
+            memset(want[count].coordinate + i + j, 2, (size_t)k);
+            count++;
+        }
+    if (a) want[count++] = laplacian_channel;
+    pn_layout layout;
+    ck_assert_int_eq(pn_layout_create(coordinates, want, count, a, &layout), PINN_OK);
+    static const size_t expected[4][SIDE] = {{0}, {1, 2, 3, 4, 5, 6, 7}, {1, 3, 6, 10, 15, 21, 28}, {1, 4, 10, 20, 35, 56, 84}};
+    ck_assert_uint_eq(layout.count, expected[coordinates][order] + (a != NULL)); /* binomial(order + coordinates, coordinates) */
+    return layout;
+}
+
+static taylor random_taylor(double constant) {
+    taylor f = {0};
+    FOR_DEGREES(i, j, k) f.c[i][j][k] = random_real(-1, 1);
+    f.c[0][0][0] = constant;
+    return f;
+}
+
+/* Inputs first, first + 1, ... stand for the channels of f. */
+static void jet_inputs(const pn_layout *layout, const taylor *f, uint32_t first, pn_value *value, double *at) {
+    for (size_t c = 0; c < layout->count; c++) {
+        value[c] = pn_ir_input(ir, first + (uint32_t)c);
+        at[first + c] = taylor_channel(f, layout, c);
+    }
+}
+
+/* Each channel against the same derivative by Taylor arithmetic. Both are sums of products of a few hundred roundings at most:
+ * 1e-12 of the largest channel of the jet leaves a factor of ten. */
+static void check_jet(const char *what, const pn_layout *layout, const pn_value *out, const double *at, const taylor *expected) {
+    double largest = 0;
+    for (size_t c = 0; c < layout->count; c++) largest = fmax(largest, fabs(taylor_channel(expected, layout, c)));
+    for (size_t c = 0; c < layout->count; c++) {
+        double value = pn_ir_evaluate(ir, out[c], at), wanted = taylor_channel(expected, layout, c);
+        ck_assert_msg(fabs(value - wanted) <= 1e-12 * largest, "%s, channel %zu: %.17g, not %.17g (largest %g)", what, c, value, wanted,
+                      largest);
+    }
+}
+
+static void check_compositions(size_t coordinates, int order, const double *a) {
+    static const double constant[] = {0, 0.3, -0.8, 1.5, -2.5, 4};
+    pn_layout layout = full_layout(coordinates, order, a);
+    pn_value z[MOST_CHANNELS], out[MOST_CHANNELS];
+    double at[MOST_CHANNELS], s[SIDE + 1];
+    for (int n = 0; pn_activation_names[n]; n++)
+        for (size_t i = 0; i < sizeof constant / sizeof *constant; i++) {
+            taylor f = random_taylor(constant[i]);
+            jet_inputs(&layout, &f, 0, z, at);
+            ck_assert_int_eq(pn_jet_compose(ir, &layout, pn_activation_find(pn_activation_names[n]), NULL, z, out), PINN_OK);
+            activation_series(pn_activation_names[n], constant[i], s);
+            taylor expected = taylor_compose(s, &f);
+            check_jet(pn_activation_names[n], &layout, out, at, &expected);
+        }
+    pn_layout_free(&layout);
+}
+
+START_TEST(activations_of_one_coordinate) { check_compositions(1, 6, NULL); }
+END_TEST
+START_TEST(activations_of_two_coordinates) { check_compositions(2, 4, NULL); }
+END_TEST
+START_TEST(activations_of_three_coordinates) { check_compositions(3, 4, (double[]){1, 0.5, -2}); }
+END_TEST
+START_TEST(activations_to_order_six) { check_compositions(2, 6, (double[]){0, 3}); }
+END_TEST
+
+/* tanh of x: derivatives as polynomials in t = tanh(x). */
+START_TEST(closed_forms) {
+    pn_layout layout = full_layout(1, 4, NULL);
+    pn_value z[5], out[5];
+    z[0] = pn_ir_input(ir, 0);
+    z[1] = pn_ir_const(ir, 1);
+    z[2] = z[3] = z[4] = pn_ir_const(ir, 0);
+    ck_assert_int_eq(pn_jet_compose(ir, &layout, pn_activation_find("tanh"), NULL, z, out), PINN_OK);
+    for (double at = -6; at <= 6; at += 0.125) {
+        double t = tanh(at), d = 1 - t * t;
+        const double expected[] = {t, d, -2 * t * d, d * (6 * t * t - 2), d * t * (16 - 24 * t * t)};
+        for (int c = 0; c < 5; c++) ck_assert_double_eq_tol(pn_ir_evaluate(ir, out[c], &at), expected[c], 1e-14); /* values below 5 */
+    }
+    pn_layout_free(&layout);
+}
+END_TEST
+
+static pn_value exponential(void *user, pn_ir *graph, pn_value z) {
+    (void)user;
+    return pn_ir_unary(graph, PN_OP_EXP, z);
+}
+
+/* With all channels of z equal to 1 and s = exp, a channel of order n is e^z times the number of set partitions. */
+START_TEST(partitions_are_complete) {
+    static const double bell[] = {1, 1, 2, 5, 15, 52, 203, 877, 4140};
+    pn_channel want = {.order = PN_MAX_ORDER};
+    for (int same = 0; same < 2; same++) {
+        for (uint8_t i = 0; i < PN_MAX_ORDER; i++) want.coordinate[i] = same ? 0 : i;
+        pn_layout layout;
+        ck_assert_int_eq(pn_layout_create(PN_MAX_ORDER, &want, 1, NULL, &layout), PINN_OK);
+        ck_assert_uint_eq(layout.count, same ? PN_MAX_ORDER + 1 : 1u << PN_MAX_ORDER);
+        pn_value z[MOST_CHANNELS], out[MOST_CHANNELS];
+        double at[MOST_CHANNELS];
+        for (size_t c = 0; c < layout.count; c++) z[c] = pn_ir_input(ir, (uint32_t)c), at[c] = c ? 1 : 0;
+        ck_assert_int_eq(pn_jet_compose(ir, &layout, exponential, NULL, z, out), PINN_OK);
+        for (size_t c = 0; c < layout.count; c++) /* integers: exact */
+            ck_assert_double_eq(pn_ir_evaluate(ir, out[c], at), bell[layout.channel[c].order]);
+        pn_layout_free(&layout);
+    }
+}
+END_TEST
+
+/* z's value may be any expression, one the simplifier takes apart inside s too: sin(-w) is -sin(w). */
+START_TEST(argument_is_an_expression) {
+    pn_layout layout = full_layout(1, 2, NULL);
+    pn_value w = pn_ir_input(ir, 0), z[3] = {pn_ir_neg(ir, w), pn_ir_const(ir, -1), pn_ir_const(ir, 0)}, out[3];
+    ck_assert_int_eq(pn_jet_compose(ir, &layout, pn_activation_find("sin"), NULL, z, out), PINN_OK);
+    const double at[] = {0.4};
+    ck_assert_double_eq_tol(pn_ir_evaluate(ir, out[0], at), -sin(0.4), 1e-16);
+    ck_assert_double_eq_tol(pn_ir_evaluate(ir, out[1], at), -cos(0.4), 1e-16);
+    ck_assert_double_eq_tol(pn_ir_evaluate(ir, out[2], at), sin(0.4), 1e-16);
+    pn_layout_free(&layout);
+}
+END_TEST
+
+START_TEST(products) {
+    for (int round = 0; round < 4; round++) {
+        pn_layout layout = round < 2 ? full_layout(2, 5, NULL) : full_layout(3, 3, (double[]){1, 2, -0.5});
+        taylor f = random_taylor(0.5), g = random_taylor(-1.5), expected = taylor_product(&f, &g);
+        pn_value a[MOST_CHANNELS], b[MOST_CHANNELS], out[MOST_CHANNELS];
+        double at[2 * MOST_CHANNELS];
+        jet_inputs(&layout, &f, 0, a, at);
+        jet_inputs(&layout, &g, MOST_CHANNELS, b, at);
+        ck_assert_int_eq(pn_jet_multiply(ir, &layout, a, b, out), PINN_OK);
+        check_jet("product", &layout, out, at, &expected);
+        pn_layout_free(&layout);
+    }
+}
+END_TEST
+
+/* ---- adjoints -------------------------------------------------------------------------------------------------------------- */
+
+enum { SEED = 64 }; /* first input slot of the seeds; channels stay below it */
+
+/* sum over channels of seed * channel, as training needs it. */
+static double weighted_sum(const pn_layout *layout, const pn_value *out, const double *at) {
+    double sum = 0;
+    for (size_t c = 0; c < layout->count; c++) sum += at[SEED + c] * pn_ir_evaluate(ir, out[c], at);
+    return sum;
+}
+
+static void check_adjoint(const char *name, double constant) {
+    pn_layout layout = full_layout(2, 3, (double[]){1, 0.7});
+    pn_value z[SEED], out[SEED], seed[SEED], gradient[SEED];
+    uint32_t wrt[SEED];
+    double at[2 * SEED];
+    taylor f = random_taylor(constant);
+    jet_inputs(&layout, &f, 0, z, at);
+    for (size_t c = 0; c < layout.count; c++) {
+        wrt[c] = (uint32_t)c;
+        seed[c] = pn_ir_input(ir, SEED + (uint32_t)c);
+        at[SEED + c] = random_real(-1, 1);
+    }
+    ck_assert_int_eq(pn_jet_compose(ir, &layout, pn_activation_find(name), NULL, z, out), PINN_OK);
+    ck_assert_int_eq(pn_ir_adjoint(ir, out, seed, layout.count, wrt, layout.count, gradient), PINN_OK);
+    for (size_t c = 0; c < layout.count; c++) {
+        /* fourth-order central difference: h^4/30 f5 + 1.5 eps/h |f|, f up to 100 and f5 up to 1e4 here: below 1e-8 */
+        const double h = 1e-3, kept = at[c];
+        double value[4];
+        for (int k = 0; k < 4; k++) {
+            at[c] = kept + h * (k < 2 ? k - 2 : k - 1);
+            value[k] = weighted_sum(&layout, out, at);
+        }
+        at[c] = kept;
+        double expected = (value[0] - 8 * value[1] + 8 * value[2] - value[3]) / (12 * h);
+        double reverse = pn_ir_evaluate(ir, gradient[c], at);
+        ck_assert_msg(fabs(reverse - expected) <= 1e-8 * (1 + fabs(expected)), "%s at %g, adjoint of channel %zu: %.15g, not %.15g", name,
+                      constant, c, reverse, expected);
+    }
+    pn_layout_free(&layout);
+}
+
+START_TEST(adjoints_of_jets) {
+    static const double constant[] = {0, 0.6, -1.2, 3};
+    for (int n = 0; pn_activation_names[n]; n++)
+        for (int i = 0; i < 4; i++) check_adjoint(pn_activation_names[n], constant[i]);
+}
+END_TEST
+
+/* Far out, derivatives vanish or settle; nothing may overflow on the way. */
+START_TEST(far_arguments_stay_finite) {
+    pn_layout layout = full_layout(1, 4, NULL);
+    pn_value z[5], out[5], gradient[1], seed[5];
+    const uint32_t wrt[] = {0};
+    for (uint32_t c = 0; c < 5; c++) z[c] = pn_ir_input(ir, c), seed[c] = pn_ir_const(ir, 1);
+    for (int n = 0; pn_activation_names[n]; n++) {
+        ck_assert_int_eq(pn_jet_compose(ir, &layout, pn_activation_find(pn_activation_names[n]), NULL, z, out), PINN_OK);
+        ck_assert_int_eq(pn_ir_adjoint(ir, out, seed, 5, wrt, 1, gradient), PINN_OK);
+        for (int side = -1; side <= 1; side += 2) {
+            const double at[] = {side * 1e4, 1, 1, 1, 1};
+            for (int c = 0; c < 5; c++) ck_assert(isfinite(pn_ir_evaluate(ir, out[c], at)));
+            ck_assert(isfinite(pn_ir_evaluate(ir, gradient[0], at)));
+            if (strcmp(pn_activation_names[n], "sin") != 0 && strcmp(pn_activation_names[n], "tanh") != 0) /* then s(z) ~ max(z, 0) */
+                ck_assert_double_eq_tol(pn_ir_evaluate(ir, out[1], at), side > 0 ? 1 : 0, 1e-12);
+        }
+    }
+    pn_layout_free(&layout);
+}
+END_TEST
+
+START_TEST(names_are_found) {
+    ck_assert_ptr_null(pn_activation_find("relu"));
+    ck_assert_ptr_null(pn_activation_find(""));
+    int count = 0;
+    for (; pn_activation_names[count]; count++) ck_assert_ptr_nonnull(pn_activation_find(pn_activation_names[count]));
+    ck_assert_int_eq(count, 5);
+}
+END_TEST
+
+/* ---- memory ---------------------------------------------------------------------------------------------------------------- */
+
+static pinn_status use_jets(void) {
+    const pn_channel want[] = {channel("xxy"), channel("xyy"), laplacian_channel};
+    const double a[] = {1, 1};
+    pinn_status status = PINN_OK;
+    pn_ir *mine = NULL;
+    pn_layout layout = {0};
+    pn_value z[16], out[16], product[16];
+    for (int c = 0; c < 16; c++) out[c] = product[c] = 7;
+    PN_TRY(pn_ir_create(&mine));
+    PN_TRY(pn_layout_create(2, want, 3, a, &layout));
+    for (size_t c = 0; c < layout.count; c++) z[c] = pn_ir_input(mine, (uint32_t)c);
+    status = pn_jet_compose(mine, &layout, pn_activation_find("gelu"), NULL, z, out);
+    if (status != PINN_OK) ck_assert_uint_eq(out[0], 7);
+    if (status != PINN_OK) goto fail;
+    status = pn_jet_multiply(mine, &layout, out, z, product);
+    if (status != PINN_OK) ck_assert_uint_eq(product[0], 7);
+fail:
+    pn_layout_free(&layout);
+    pn_ir_destroy(mine);
+    return status;
+}
+
+START_TEST(short_memory_is_reported) {
+    long n = 0;
+    for (;; n++) {
+        pn_memory_fail_after(n);
+        pinn_status status = use_jets();
+        pn_memory_fail_after(-1);
+        if (status == PINN_OK) break;
+        ck_assert_int_eq(status, PINN_NO_MEMORY);
+    }
+    ck_assert_int_gt(n, 10);
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("jets");
+    TCase *all = tcase_create("all");
+    tcase_set_timeout(all, 120);
+    tcase_add_checked_fixture(all, setup, teardown);
+    tcase_add_test(all, layouts_are_closed_downward);
+    tcase_add_test(all, bad_layouts_are_refused);
+    tcase_add_test(all, many_coordinates);
+    tcase_add_test(all, activations_of_one_coordinate);
+    tcase_add_test(all, activations_of_two_coordinates);
+    tcase_add_test(all, activations_of_three_coordinates);
+    tcase_add_test(all, activations_to_order_six);
+    tcase_add_test(all, closed_forms);
+    tcase_add_test(all, partitions_are_complete);
+    tcase_add_test(all, argument_is_an_expression);
+    tcase_add_test(all, products);
+    tcase_add_test(all, adjoints_of_jets);
+    tcase_add_test(all, far_arguments_stay_finite);
+    tcase_add_test(all, names_are_found);
+    tcase_add_test(all, short_memory_is_reported);
+    suite_add_tcase(suite, all);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
