@@ -68,6 +68,26 @@ static void list_coordinates(const binding *b, char *hint, size_t size) {
     snprintf(hint, size, b->scope->coordinates ? "the coordinates are %s" : "there are no coordinates%s", list);
 }
 
+/* Names that other languages know. */
+static const struct {
+    const char *name, *hint;
+} foreign_names[] = {
+    {"e", "for Euler's number write exp(1)"},
+    {"inf", "every number is finite"},
+    {"nan", "every number is finite"},
+    {"true", "write 1"},
+    {"false", "write 0"},
+    {"and", "for \"and\" multiply conditions: (a < b)*(c < d)"},
+    {"or", "for \"or\" write max(a < b, c < d)"},
+    {"not", "for \"not\" write 1 - (a < b)"},
+};
+
+static const char *foreign_hint(const char *name, size_t length) {
+    for (size_t i = 0; i < sizeof foreign_names / sizeof *foreign_names; i++)
+        if (strlen(foreign_names[i].name) == length && memcmp(foreign_names[i].name, name, length) == 0) return foreign_names[i].hint;
+    return NULL;
+}
+
 static void report_unknown(binding *b, const pn_syntax *node) {
     pn_scope *scope = b->scope;
     const char *name = name_bytes(b, node);
@@ -93,8 +113,9 @@ static void report_unknown(binding *b, const pn_syntax *node) {
         if (pn_suffix_report(scope, b->source, node->at, length, b->visible)) return;
         nearest = pn_scope_nearest(scope, name, length, ~0u, b->visible);
     }
-    if (length == 1 && *name == 'e')
-        snprintf(hint, sizeof hint, "for Euler's number write exp(1)");
+    const char *foreign = foreign_hint(name, length);
+    if (foreign)
+        snprintf(hint, sizeof hint, "%s", foreign);
     else if (nearest)
         snprintf(hint, sizeof hint, "did you mean \"%s\"?", nearest);
     else if (length > 1 && *name == 'n' && pn_scope_coordinate(scope, name + 1, length - 1))
@@ -253,7 +274,7 @@ static void report_callee(binding *b, const pn_syntax *node) {
     bool is_pi = length == 2 && memcmp(name, "pi", 2) == 0;
     pn_suffix suffix = {0};
     if (!known && pn_suffix_split(b->scope, name, length, &suffix) != PINN_OK) b->status = PINN_NO_MEMORY;
-    char buffer[160];
+    char buffer[256];
     if ((known && known->kind == PN_NAME_FIELD) || suffix.field) {
         snprintf(buffer, sizeof buffer, "write %s alone: fields depend on all coordinates; for a product write %s*(...)", shown.text, shown.text);
         pn_source_report(b->source, node->at, buffer, "\"%s\" is a %s, not a function", shown.text, known ? "field" : "derivative");

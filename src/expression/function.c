@@ -108,7 +108,7 @@ const char *pn_function_hint(const char *name, size_t length, char *buffer, size
     const char *candidate[FUNCTIONS];
     for (size_t i = 0; i < FUNCTIONS; i++) candidate[i] = functions[i].name;
     const char *nearest = pn_nearest(word, candidate, FUNCTIONS);
-    if (!nearest) return NULL;
+    if (!nearest || (length <= 3 && nearest[0] != word[0])) return NULL; /* "foo" is no "cos" */
     snprintf(buffer, size, "did you mean \"%s\"?", nearest);
     return buffer;
 }

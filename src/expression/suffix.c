@@ -129,9 +129,9 @@ static void report_field(const pn_scope *scope, pn_source *source, size_t begin,
     pn_excerpt whole = pn_source_excerpt(source, begin, begin + length), base = pn_source_excerpt(source, begin, begin + underscore);
     char list[160], hint[256];
     if (known && known->kind == PN_NAME_DEFINITION) {
-        snprintf(hint, sizeof hint, "differentiate it by d(%s, ...)", base.text);
+        snprintf(hint, sizeof hint, "write d(%s, ...)", base.text);
     } else if (known) {
-        snprintf(hint, sizeof hint, "its derivative is known: only fields have derivatives to solve for");
+        snprintf(hint, sizeof hint, "%s", known->kind == PN_NAME_CONSTANT ? "the derivative of a constant is 0" : "coordinates don't depend on each other");
     } else {
         const char *nearest = pn_scope_nearest(scope, source->text + begin, underscore, 1u << PN_NAME_FIELD, 0);
         pn_scope_list(scope, PN_NAME_FIELD, list, sizeof list);
