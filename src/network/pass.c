@@ -5,6 +5,7 @@
 
 #include "core/memory.h"
 #include "network/description.h"
+#include "network/product.h"
 
 /* ---- services for the lowerings ----------------------------------------------------------------------------------------------- */
 
