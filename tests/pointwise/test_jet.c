@@ -192,13 +192,13 @@ static void activation_series(const char *name, double z, double *s) {
 static pn_layout full_layout(size_t coordinates, int order, const double *a) {
     pn_channel want[128];
     size_t count = 0;
+    ck_assert(order >= 0 && order <= ORDER);
     for (int i = 0; i <= order; i++)
         for (int j = 0; i + j <= (coordinates > 1 ? order : i); j++) {
             int k = order - i - j;
             if ((coordinates < 3 && k > 0) || (coordinates < 2 && j > 0)) continue;
             want[count] = (pn_channel){.order = (uint8_t)(i + j + k)};
-            memset(want[count].coordinate + i, 1, (size_t)j);
-            memset(want[count].coordinate + i + j, 2, (size_t)k);
+            for (int at = i; at < i + j + k; at++) want[count].coordinate[at] = at < i + j ? 1 : 2;
             count++;
         }
     if (a) want[count++] = laplacian_channel;
