@@ -14,9 +14,9 @@
 #include "core/memory.h"
 #include "expression/internal.h"
 
-enum { TRIAL_POINTS = 4 };
+enum { TRIAL_POINTS = 4, MOST_FACTORS = 64 /* constants taken out of one product */ };
 
-typedef struct factored { /* value = factor * core, core not a product with a constant; core of a constant is the node 1, or of 0 itself */
+typedef struct factored { /* value = factor * core, core not a product with a constant; the core of a constant is the node 1, of 0 the node 0 */
     double factor;
     pn_value core;
 } factored;
@@ -25,7 +25,9 @@ typedef struct closure {
     pn_scope *scope;
     const pn_value *residual; /* [count] */
     size_t count;
-    bool *used;          /* [slots at the start] by any residual */
+    bool *reached;       /* [limit] nodes the residuals are built of */
+    size_t limit;        /* largest residual + 1 */
+    bool *used;          /* [slots] by any residual */
     size_t slots;        /* of the scope at the start */
     uint32_t *second;    /* [seconds] used slots u_ii of candidate coordinates */
     size_t seconds;
@@ -43,13 +45,25 @@ static bool is_pure_second(const pn_slot *slot) {
 
 /* ---- Candidates --------------------------------------------------------------------------------------------------------------- */
 
+static pn_value operand(const pn_node *node, int k) { return k == 0 ? node->a : k == 1 ? node->b : node->c; }
+
 static pinn_status find_used(closure *c) {
+    const pn_ir *ir = c->scope->ir;
     c->slots = pn_scope_slots(c->scope);
+    for (size_t r = 0; r < c->count; r++)
+        if (c->residual[r] >= c->limit) c->limit = (size_t)c->residual[r] + 1;
+    c->reached = pn_allocate(c->limit, sizeof *c->reached);
     c->used = pn_allocate(c->slots, sizeof *c->used);
     c->second = pn_allocate(c->slots, sizeof *c->second);
-    if (!c->used || !c->second) return PN_NO_MEMORY("the derivatives of a point set");
-    for (size_t r = 0; r < c->count; r++) pn_ir_inputs(c->scope->ir, c->residual[r], c->used, c->slots);
-    return pn_ir_check(c->scope->ir);
+    if (!c->reached || !c->used || !c->second) return PN_NO_MEMORY("the derivatives of a point set");
+    for (size_t r = 0; r < c->count; r++) c->reached[c->residual[r]] = true;
+    for (size_t i = c->limit; i-- > 0;) {
+        const pn_node *node = pn_ir_node(ir, (pn_value)i);
+        if (!c->reached[i]) continue;
+        if (node->op == PN_OP_INPUT && node->input < c->slots) c->used[node->input] = true;
+        for (int k = 0; k < pn_op_arity(node->op); k++) c->reached[operand(node, k)] = true;
+    }
+    return PINN_OK;
 }
 
 /* Slots u_ii, without the coordinates whose u_ii some derivative of higher order needs anyway. */
@@ -70,67 +84,60 @@ static void find_candidates(closure *c) {
 /* True when the gradient hides how a residual depends on the candidates: through a comparison, a condition, floor or sign. */
 static pinn_status find_hidden(const closure *c, bool *hidden) {
     const pn_ir *ir = c->scope->ir;
-    size_t limit = 0;
-    for (size_t r = 0; r < c->count; r++)
-        if (c->residual[r] + (size_t)1 > limit) limit = c->residual[r] + (size_t)1;
-    bool *reached = pn_allocate(limit, 1), *depends = pn_allocate(limit, 1), *candidate = pn_allocate(c->slots, 1);
+    bool *depends = pn_allocate(c->limit, sizeof *depends), *candidate = pn_allocate(c->slots, sizeof *candidate);
     pinn_status status = PINN_OK;
-    if (!reached || !depends || !candidate) {
+    if (!depends || !candidate) {
         status = PN_NO_MEMORY("the derivatives of a point set");
         goto fail;
     }
-    for (size_t r = 0; r < c->count; r++) reached[c->residual[r]] = true;
     for (size_t i = 0; i < c->seconds; i++) candidate[c->second[i]] = true;
-    for (size_t i = limit; i-- > 0;) {
-        const pn_node *node = pn_ir_node(ir, (pn_value)i);
-        const pn_value operand[3] = {node->a, node->b, node->c};
-        for (int k = 0; k < pn_op_arity(node->op) && reached[i]; k++) reached[operand[k]] = true;
-    }
     *hidden = false;
-    for (size_t i = 0; i < limit; i++) {
+    for (size_t i = 0; i < c->limit; i++) {
         const pn_node *node = pn_ir_node(ir, (pn_value)i);
-        const pn_value operand[3] = {node->a, node->b, node->c};
-        if (!reached[i]) continue;
+        if (!c->reached[i]) continue;
         if (node->op == PN_OP_INPUT) depends[i] = node->input < c->slots && candidate[node->input];
-        for (int k = 0; k < pn_op_arity(node->op); k++) depends[i] |= depends[operand[k]];
+        for (int k = 0; k < pn_op_arity(node->op); k++) depends[i] |= depends[operand(node, k)];
         bool steps = node->op == PN_OP_LT || node->op == PN_OP_LE || node->op == PN_OP_EQ || node->op == PN_OP_FLOOR || node->op == PN_OP_SIGN;
         *hidden |= (steps && depends[i]) || (node->op == PN_OP_SELECT && depends[node->a]);
     }
 fail:
     pn_free(candidate);
     pn_free(depends);
-    pn_free(reached);
     return status;
 }
 
 /* ---- Gradients ---------------------------------------------------------------------------------------------------------------- */
 
+/* If value = k * rest with a constant k other than 1: true. */
+static bool split_factor(pn_ir *ir, pn_value value, double *k, pn_value *rest) {
+    const pn_node node = *pn_ir_node(ir, value);
+    *k = -1;
+    *rest = node.a;
+    if (node.op == PN_OP_NEG || (node.op == PN_OP_MUL && pn_ir_is_const(ir, node.b, k))) return true;
+    *rest = node.b;
+    if (node.op == PN_OP_MUL && pn_ir_is_const(ir, node.a, k)) return true;
+    *rest = pn_ir_const(ir, 1);
+    return pn_ir_is_const(ir, value, k) && *k != 1 && *k != 0;
+}
+
 static factored factor_out(pn_ir *ir, pn_value value) {
     factored result = {1, value};
-    for (;;) {
+    double k;
+    pn_value rest;
+    for (int steps = 0; steps < MOST_FACTORS && result.core != PN_NONE; steps++) {
         const pn_node node = *pn_ir_node(ir, result.core);
-        double k;
-        if (node.op == PN_OP_CONST) {
-            result.factor *= node.constant;
-            result.core = pn_ir_const(ir, node.constant != 0);
-            return result;
-        }
-        if (node.op == PN_OP_NEG) {
-            result.factor = -result.factor;
-            result.core = node.a;
-        } else if (node.op == PN_OP_MUL && pn_ir_is_const(ir, node.a, &k)) {
-            result.factor *= k;
-            result.core = node.b;
-        } else if (node.op == PN_OP_MUL && pn_ir_is_const(ir, node.b, &k)) {
-            result.factor *= k;
-            result.core = node.a;
+        if (split_factor(ir, result.core, &k, &rest)) {
+            result = (factored){result.factor * k, rest};
         } else if (node.op == PN_OP_DIV && pn_ir_is_const(ir, node.b, &k)) {
-            result.factor /= k;
-            result.core = node.a;
+            result = (factored){result.factor / k, node.a};
+        } else if (node.op == PN_OP_DIV && split_factor(ir, node.a, &k, &rest)) {
+            result = (factored){result.factor * k, pn_ir_div(ir, rest, node.b)};
         } else {
-            return result;
+            break;
         }
     }
+    if (pn_ir_is_const(ir, result.core, &k)) result = (factored){result.factor * k, pn_ir_const(ir, k != 0)};
+    return result;
 }
 
 /* One reverse sweep a residual. */
@@ -342,5 +349,6 @@ fail:
     pn_free(c.gradient);
     pn_free(c.second);
     pn_free(c.used);
+    pn_free(c.reached);
     return status;
 }
