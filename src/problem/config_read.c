@@ -54,6 +54,22 @@ static pinn_status store_value(const pn_key *key, const pn_toml *node, char *bas
     return PINN_OK;
 }
 
+/* A key that must be there and is not; the hint is the schema's help, without its Markdown. */
+static void report_missing(const reader *r, const pn_toml *table, const pn_key *section, const pn_key *key) {
+    pn_text where = {0}, hint = {0};
+    const bool list = key->accepts & PN_ACCEPT_ARRAY;
+    for (const char *c = key->help; *c; c++)
+        if (*c != '`') pn_text_append(&hint, c, 1);
+    pn_schema_section(section, &where);
+    if (*section->pattern)
+        pn_diagnose(r->list, table->at, pn_text_get(&hint), "missing key \"%s\" in %s", pn_schema_name(key), pn_text_get(&where));
+    else
+        pn_diagnose(r->list, (pn_position){0, 0}, pn_text_get(&hint), "there is no %s%s%s", list ? "[[" : "[", pn_schema_name(key),
+                    list ? "]]" : "]");
+    pn_text_free(&where);
+    pn_text_free(&hint);
+}
+
 /* Reads all plain keys of a section from `table` (NULL: all defaults) into the struct at `base`; reports missing keys. */
 static pinn_status read_plain(const reader *r, const pn_toml *table, const char *section, void *base) {
     const pn_key *parent = pn_schema_find(section);
@@ -61,16 +77,7 @@ static pinn_status read_plain(const reader *r, const pn_toml *table, const char 
         const pn_key *key = &pn_schema[i];
         if (pn_schema_child(parent, pn_schema_name(key)) != key || *pn_schema_name(key) == '*') continue;
         const pn_toml *node = pn_toml_find(table, pn_schema_name(key));
-        if (!node && key->required) {
-            pn_text where = {0};
-            pn_schema_section(parent, &where);
-            if (*section)
-                pn_diagnose(r->list, table->at, key->help, "missing key \"%s\" in %s", pn_schema_name(key), pn_text_get(&where));
-            else
-                pn_diagnose(r->list, (pn_position){0, 0}, key->help, "there is no %s%s%s", key->accepts & PN_ACCEPT_ARRAY ? "[[" : "[",
-                            pn_schema_name(key), key->accepts & PN_ACCEPT_ARRAY ? "]]" : "]");
-            pn_text_free(&where);
-        }
+        if (!node && key->required) report_missing(r, table, parent, key);
         if (node && node->bad) node = NULL;
         if (key->store == PN_STORE_NONE || (!node && !key->fallback)) continue;
         pinn_status status = store_value(key, node, base);

@@ -10,7 +10,7 @@
 #define SET(member) offsetof(pn_config_set, member)
 #define PHASE(member) offsetof(pn_config_phase, member)
 
-#define MAX_STEPS 1e15    /* exact in float64 */
+#define MAX_STEPS 1e12 /* a step number is exact in float64 */
 #define MAX_POINTS 2147483647.0
 
 #define ANY .low = -INFINITY, .high = INFINITY
@@ -251,7 +251,7 @@ void pn_schema_section(const pn_key *key, pn_text *out) {
     else if (strcmp(dot, ".#") == 0)
         pn_text_printf(out, "[[%.*s]]", (int)(dot - key->pattern), key->pattern);
     else if (strcmp(pn_schema_name(key), "*") == 0)
-        pn_text_printf(out, "a name of [%.*s]", (int)(dot - key->pattern), key->pattern);
+        pn_text_printf(out, "an entry of [%.*s]", (int)(dot - key->pattern), key->pattern);
     else
         pn_text_string(out, pn_schema_name(key));
 }

@@ -79,12 +79,9 @@ static bool check_choice(const pn_toml *node, const pn_key *key, pn_diagnostics 
         if (strcmp(node->string, key->choices[i]) == 0) return true;
     pn_text hint = {0};
     const char *nearest = pn_nearest(node->string, key->choices, count);
-    if (nearest)
-        pn_text_printf(&hint, "did you mean \"%s\"?", nearest);
-    else {
-        pn_text_string(&hint, count > 1 ? "one of " : "there is ");
-        for (size_t i = 0; i < count; i++) pn_text_printf(&hint, "%s\"%s\"", i ? ", " : "", key->choices[i]);
-    }
+    if (nearest) pn_text_printf(&hint, "did you mean \"%s\"?%s", nearest, count > 1 ? " " : "");
+    if (count > 1 || !nearest) pn_text_string(&hint, count == 1 ? "it can only be " : nearest ? "It is one of " : "one of ");
+    for (size_t i = 0; i < count && (count > 1 || !nearest); i++) pn_text_printf(&hint, "%s\"%s\"", i ? ", " : "", key->choices[i]);
     pn_diagnose(list, node->at, pn_text_get(&hint), "unknown %s \"%s\"", pn_schema_name(key), node->string);
     pn_text_free(&hint);
     return false;

@@ -1,7 +1,14 @@
 // The one file that knows toml++ (https://marzer.github.io/tomlplusplus, TOML 1.0): parses a document and copies it into pn_toml.
 //
 // toml++ keeps tables sorted by key and counts columns in code points; here children are put back into file order and columns
-// become bytes. Its recursive parser and destructors need the nesting limits below.
+// become bytes. Its recursive parser and destructors need the nesting limits below. A few wrong documents ("[=") break an assertion of
+// toml++ 3.3, which its optimised build takes for a promise to the compiler: here it becomes an exception, and a syntax error.
+#undef NDEBUG
+namespace {
+struct broken_assertion {};
+[[noreturn]] void break_assertion() { throw broken_assertion(); }
+} // namespace
+#define TOML_ASSERT(expression) ((expression) ? void() : break_assertion())
 #define TOML_HEADER_ONLY 1
 #define TOML_EXCEPTIONS 0
 #define TOML_ENABLE_FORMATTERS 0
@@ -38,6 +45,9 @@ class source_lines {
             while (byte < length_ && (static_cast<unsigned char>(text_[byte]) & 0xc0) == 0x80);
         return byte;
     }
+
+    size_t count() const { return start_.size(); }
+    size_t end_of(size_t line) const { return line < start_.size() ? start_[line] : length_; } // line counted from 1
 
     pn_position position(size_t byte) const {
         const size_t line = static_cast<size_t>(std::upper_bound(start_.begin(), start_.end(), byte) - start_.begin());
@@ -164,6 +174,40 @@ bool copy_node(const toml::node &node, const source_lines &lines, pn_toml_error 
     }
 }
 
+bool breaks_assertion(const char *text, size_t length) {
+    try {
+        const toml::parse_result result = toml::parse(std::string_view(text, length));
+        return false;
+    } catch (const broken_assertion &) {
+        return true;
+    }
+}
+
+// The line at which the parser breaks: it stops at the first error, so the shortest text of whole lines that breaks it ends there.
+pn_position broken_line(const char *text, size_t length, const source_lines &lines) {
+    size_t good = 0, bad = lines.count();
+    while (bad - good > 1) {
+        const size_t middle = (good + bad) / 2;
+        (breaks_assertion(text, std::min(lines.end_of(middle), length)) ? bad : good) = middle;
+    }
+    return {static_cast<unsigned>(bad), 0};
+}
+
+// Parses and copies; false with `error` filled for a syntax error.
+bool read_document(const char *text, size_t length, const source_lines &lines, pn_toml_error *error, pn_toml *root) {
+    try {
+        const toml::parse_result result = toml::parse(std::string_view(text, length));
+        if (result) return copy_table(result.table(), lines, error, root);
+        const std::string_view what = result.error().description();
+        error->at = lines.position(result.error().source().begin);
+        std::snprintf(error->message, sizeof error->message, "%.*s", static_cast<int>(what.size()), what.data());
+    } catch (const broken_assertion &) {
+        error->at = broken_line(text, length, lines);
+        std::snprintf(error->message, sizeof error->message, "this is not TOML");
+    }
+    return false;
+}
+
 } // namespace
 
 extern "C" pinn_status pn_toml_parse(const char *text, size_t length, pn_toml_error *error, pn_toml **out) {
@@ -176,16 +220,9 @@ extern "C" pinn_status pn_toml_parse(const char *text, size_t length, pn_toml_er
             std::snprintf(error->message, sizeof error->message, "a key of more than %zu names joined by dots", maximum_key_parts);
             return PINN_CONFIG;
         }
-        const toml::parse_result result = toml::parse(std::string_view(text, length));
-        if (!result) {
-            const std::string_view what = result.error().description();
-            error->at = lines.position(result.error().source().begin);
-            std::snprintf(error->message, sizeof error->message, "%.*s", static_cast<int>(what.size()), what.data());
-            return PINN_CONFIG;
-        }
         root = static_cast<pn_toml *>(pn_allocate(1, sizeof *root));
         if (!root) return PN_NO_MEMORY("a TOML document");
-        if (!copy_table(result.table(), lines, error, root)) {
+        if (!read_document(text, length, lines, error, root)) {
             pn_toml_destroy(root);
             return PINN_CONFIG;
         }

@@ -33,7 +33,7 @@ pn_toml *pn_toml_find(const pn_toml *table, const char *key) {
 const char *pn_toml_kind_name(pn_toml_kind kind) {
     static const char *const name[] = {
         [PN_TOML_TABLE] = "a table",   [PN_TOML_ARRAY] = "an array",     [PN_TOML_STRING] = "a string",
-        [PN_TOML_INTEGER] = "an integer", [PN_TOML_FLOAT] = "a decimal number", [PN_TOML_BOOLEAN] = "true or false",
+        [PN_TOML_INTEGER] = "an integer", [PN_TOML_FLOAT] = "a decimal number", [PN_TOML_BOOLEAN] = "a boolean",
         [PN_TOML_DATE] = "a date",
     };
     return name[kind];
