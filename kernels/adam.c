@@ -1,13 +1,13 @@
 /* Adam on the CPU; see adam.h. */
 #include "kernels/adam.h"
 
-#define ADAM_LOOP(real)                                                                                           \
+#define ADAM_LOOP(real)                                                                                              \
     static void adam_##real(uint64_t n, const pn_words *words, const pn_hyper *hyper, const real *restrict gradient, \
-                            real *restrict parameter, real *restrict m, real *restrict v) {                      \
-        const pn_words w = *words; /* copies: nothing stored below can change them */                            \
-        const pn_hyper h = *hyper;                                                                                \
-        _Pragma("omp parallel for simd schedule(static)") for (uint64_t i = 0; i < n; i++)                        \
-            pn_adam_update_##real(&w, &h, gradient[i], &parameter[i], &m[i], &v[i]);                              \
+                            real *restrict parameter, real *restrict m, real *restrict v) {                          \
+        const pn_words w = *words; /* copies: nothing stored below can change them */                                \
+        const pn_hyper h = *hyper;                                                                                   \
+        _Pragma("omp parallel for simd schedule(static) if (n >= PN_PARALLEL)") for (uint64_t i = 0; i < n; i++)     \
+            pn_adam_update_##real(&w, &h, gradient[i], &parameter[i], &m[i], &v[i]);                                 \
     }
 ADAM_LOOP(float)
 ADAM_LOOP(double)

@@ -4,7 +4,8 @@
 static __device__ __forceinline__ void update(const pn_words *words, const pn_hyper *hyper, float g, float *p, float *m, float *v) {
     pn_adam_update_float(words, hyper, g, p, m, v);
 }
-static __device__ __forceinline__ void update(const pn_words *words, const pn_hyper *hyper, double g, double *p, double *m, double *v) {
+static __device__ __forceinline__ void update(const pn_words *words, const pn_hyper *hyper, double g, double *p, double *m,
+                                              double *v) {
     pn_adam_update_double(words, hyper, g, p, m, v);
 }
 
@@ -15,11 +16,12 @@ static __global__ void adam_kernel(uint64_t n, const pn_words *__restrict__ word
     if (i < n) update(words, hyper, gradient[i], &parameter[i], &moments[i], &moments[n + i]);
 }
 
-template <typename real> static void launch(const pinn_run *run, uint64_t n) {
+template <typename real>
+static void launch(const pinn_run *run, uint64_t n) {
     const unsigned threads = 256, blocks = (unsigned)((n + threads - 1) / threads);
-    adam_kernel<real><<<blocks, threads, 0, (cudaStream_t)run->stream>>>(n, (const pn_words *)run->read[1], (const pn_hyper *)run->read[2],
-                                                                        (const real *)run->read[0], (real *)run->write[0],
-                                                                        (real *)run->write[1]);
+    adam_kernel<real><<<blocks, threads, 0, (cudaStream_t)run->stream>>>(n, (const pn_words *)run->read[1],
+                                                                         (const pn_hyper *)run->read[2], (const real *)run->read[0],
+                                                                         (real *)run->write[0], (real *)run->write[1]);
 }
 
 extern "C" pinn_status pn_adam_cuda(const pinn_run *run) {

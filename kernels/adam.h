@@ -36,14 +36,14 @@ pinn_status pn_adam_cuda(const pinn_run *run);
 #endif
 
 /* One element, for both precisions. */
-#define PN_ADAM_UPDATE(real, root)                                                                                                \
-    PN_PORTABLE void pn_adam_update_##real(const pn_words *words, const pn_hyper *hyper, real g, real *p, real *m, real *v) {     \
-        const real beta1 = (real)hyper->beta1, beta2 = (real)hyper->beta2;                                                        \
-        const real rest1 = (real)(1 - hyper->beta1), rest2 = (real)(1 - hyper->beta2);                                            \
-        g *= (real)words->clip;                                                                                                   \
-        *m = beta1 * *m + rest1 * g;                                                                                              \
-        *v = beta2 * *v + rest2 * (g * g);                                                                                        \
-        *p -= (real)words->rate * *m / (root(*v) * (real)words->root_correction + (real)hyper->epsilon);                          \
+#define PN_ADAM_UPDATE(real, root)                                                                                            \
+    PN_PORTABLE void pn_adam_update_##real(const pn_words *words, const pn_hyper *hyper, real g, real *p, real *m, real *v) { \
+        const real beta1 = (real)hyper->beta1, beta2 = (real)hyper->beta2;                                                    \
+        const real rest1 = (real)(1 - hyper->beta1), rest2 = (real)(1 - hyper->beta2);                                        \
+        g *= (real)words->clip;                                                                                               \
+        *m = beta1 * *m + rest1 * g;                                                                                          \
+        *v = beta2 * *v + rest2 * (g * g);                                                                                    \
+        *p -= (real)words->rate * *m / (root(*v) * (real)words->root_correction + (real)hyper->epsilon);                      \
     }
 PN_ADAM_UPDATE(float, sqrtf)
 PN_ADAM_UPDATE(double, sqrt)

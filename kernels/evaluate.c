@@ -17,7 +17,8 @@ static pinn_status evaluate_cpu(const pinn_run *run) {
     const uint64_t rows = ((const pn_words *)run->read[2])->rows;
     double *ring = run->write[0];
     for (uint64_t f = 0; rows > 0 && f < a->fields; f++)
-        ring[pn_evaluate_element(a, rows, f)] = relative_l2(a->real, run->read[0], f * a->points, reference + f * a->points, a->points);
+        ring[pn_evaluate_element(a, rows, f)] =
+            relative_l2(a->real, run->read[0], f * a->points, reference + f * a->points, a->points);
     return PINN_OK;
 }
 

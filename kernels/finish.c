@@ -27,8 +27,9 @@ static pinn_status finish_cpu(const pinn_run *run) {
         loss[k] = column_sum(partial, &column[k]) / points[k];
         total += weight[k] * loss[k];
     }
-    const double t = (double)(words->optimizer_step + 1);
-    const pn_finish_rates rates = {pn_schedule(hyper, words->phase_step), pow(hyper->beta1, t), pow(hyper->beta2, t)};
+    const uint64_t t = words->optimizer_step + 1;
+    const pn_finish_rates rates = {pn_schedule(hyper, words->phase_step), pn_finish_bias(hyper->beta1, t),
+                                   pn_finish_bias(hyper->beta2, t)};
     if (pn_finish_words(words, hyper, &rates, total, wide_sum(squares, a->squares))) {
         const uint64_t length = PN_ROW_TERMS + a->terms + a->fields;
         double *row = ring + (words->rows - 1) % a->ring_rows * length;

@@ -1,5 +1,5 @@
-/* The step's scalars on the GPU; see finish.h. One block of 32 warps: all threads share the sum of squares, a warp sums a term's rows,
- * and the powers and the schedule, which wait for no sum, run meanwhile in one thread of the last warps. */
+/* The step's scalars on the GPU; see finish.h. One block of 32 warps: all threads share the sum of squares, a warp sums a term's
+ * rows, and the corrections and the schedule, which wait for no sum, run meanwhile in one thread of the last warps. */
 #include "kernels/finish.h"
 
 static __device__ double column_sum(const double *__restrict__ partial, const pn_finish_column column, unsigned lane) {
@@ -16,6 +16,7 @@ static __global__ void __launch_bounds__(PN_SUM_WIDE, 1)
     __shared__ double group[PN_SUM_LANES], loss[PN_FINISH_TERMS], weighted[PN_FINISH_TERMS];
     __shared__ pn_finish_rates rates;
     __shared__ pn_words moved;
+    __shared__ pn_hyper settings;
     __shared__ bool due;
     const unsigned thread = threadIdx.x, warp = thread / PN_SUM_LANES, lane = thread % PN_SUM_LANES;
 
@@ -31,9 +32,13 @@ static __global__ void __launch_bounds__(PN_SUM_WIDE, 1)
             weighted[k] = weight[k] * loss[k];
         }
     }
+    if (lane == 0 && warp == PN_SUM_LANES - 4) { /* fetched while the sums run */
+        moved = *words;
+        settings = *hyper;
+    }
     if (lane == 0 && warp == PN_SUM_LANES - 1) rates.learning_rate = pn_schedule(hyper, words->phase_step);
-    if (lane == 0 && warp == PN_SUM_LANES - 2) rates.power1 = pow(hyper->beta1, (double)(words->optimizer_step + 1));
-    if (lane == 0 && warp == PN_SUM_LANES - 3) rates.power2 = pow(hyper->beta2, (double)(words->optimizer_step + 1));
+    if (lane == 0 && warp == PN_SUM_LANES - 2) rates.bias1 = pn_finish_bias(hyper->beta1, words->optimizer_step + 1);
+    if (lane == 0 && warp == PN_SUM_LANES - 3) rates.bias2 = pn_finish_bias(hyper->beta2, words->optimizer_step + 1);
     __syncthreads();
 
     if (warp == 0) {
@@ -41,8 +46,7 @@ static __global__ void __launch_bounds__(PN_SUM_WIDE, 1)
         if (lane == 0) {
             double total = 0;
             for (uint64_t k = 0; k < a.terms; k++) total += weighted[k];
-            moved = *words;
-            due = pn_finish_words(&moved, hyper, &rates, total, sum);
+            due = pn_finish_words(&moved, &settings, &rates, total, sum);
             *words = moved;
         }
     }

@@ -1,5 +1,5 @@
-/* The scalars at the end of a step, by one thread block: losses, gradient norm, clipping, learning rate, Adam's corrections, the event
- * row, the step words.
+/* The scalars at the end of a step, by one thread block: losses, gradient norm, clipping, learning rate, Adam's corrections, the
+ * event row, the step words.
  *
  *     loss_k = (sum of term k's partial sums) / points_k          loss = sum over k, in order, of weight_k * loss_k
  *     gradient_norm = sqrt(sum of squares)                        clip = min(1, clip_norm / gradient_norm), 1 when clip_norm = 0
@@ -15,8 +15,8 @@
 #include <math.h>
 #include <stdbool.h>
 
-#include "kernels/sum.h"
 #include "kernels/schedule.h"
+#include "kernels/sum.h"
 #include "kernels/words.h"
 
 #ifdef __cplusplus
@@ -33,9 +33,9 @@ typedef struct pn_finish_arguments {
     uint64_t terms, fields, squares, ring_rows;
 } pn_finish_arguments;
 
-/* reads: loss partials float64, columns pn_finish_column[terms], squares float64 [squares], weight float64 [2][terms] (weights, then
- *        points), hyper, words, ring
- * writes: words, ring float64 [ring_rows][PN_ROW_TERMS + terms + fields] (the row of words.rows, when one is due) */
+/* reads: loss partials float64, columns pn_finish_column[terms], squares float64 [squares], weight float64 [2][terms] (weights,
+ * then points), hyper, words, ring writes: words, ring float64 [ring_rows][PN_ROW_TERMS + terms + fields] (the row of words.rows,
+ * when one is due) */
 extern const pinn_operation pn_finish_operation;
 pinn_status pn_finish_cuda(const pinn_run *run);
 
@@ -51,11 +51,15 @@ PN_PORTABLE bool pn_finish_due(const pn_hyper *hyper, uint64_t n) {
 
 /* Scalars that do not wait for any sum. */
 typedef struct pn_finish_rates {
-    double learning_rate, power1, power2; /* beta^t */
+    double learning_rate, bias1, bias2; /* 1 - beta^t */
 } pn_finish_rates;
 
+/* 1 - beta^t without the cancellation of small t. */
+PN_PORTABLE double pn_finish_bias(double beta, uint64_t t) { return -expm1((double)t * log(beta)); }
+
 /* Moves the words on by one step; true when a row is due (words.rows then counts it already). */
-PN_PORTABLE bool pn_finish_words(pn_words *words, const pn_hyper *hyper, const pn_finish_rates *rates, double loss, double squares) {
+PN_PORTABLE bool pn_finish_words(pn_words *words, const pn_hyper *hyper, const pn_finish_rates *rates, double loss,
+                                 double squares) {
     const double norm = sqrt(squares);
     const bool due = pn_finish_due(hyper, words->step + 1);
     words->step += 1;
@@ -66,8 +70,8 @@ PN_PORTABLE bool pn_finish_words(pn_words *words, const pn_hyper *hyper, const p
     words->learning_rate = rates->learning_rate;
     words->gradient_norm = norm;
     words->clip = hyper->clip_norm > 0 && norm > hyper->clip_norm ? hyper->clip_norm / norm : 1;
-    words->rate = rates->learning_rate / (1 - rates->power1);
-    words->root_correction = 1 / sqrt(1 - rates->power2);
+    words->rate = rates->learning_rate / rates->bias1;
+    words->root_correction = 1 / sqrt(rates->bias2);
     return due;
 }
 

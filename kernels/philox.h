@@ -28,8 +28,8 @@ PN_PORTABLE pn_philox_block pn_philox(uint32_t c0, uint32_t c1, uint32_t c2, uin
     return block;
 }
 
-/* Middle of the word's cell of (0,1): 2^24 cells. The sum rounds once, to nearest even; above 1/2 the middle is a tie, so the largest
- * word gives exactly 1. */
+/* Middle of the word's cell of (0,1): 2^24 cells. The sum rounds once, to nearest even; above 1/2 the middle is a tie, so the
+ * largest word gives exactly 1. */
 PN_PORTABLE float pn_uniform_float(uint32_t word) { return (float)(word >> 8) * 0x1p-24f + 0x1p-25f; }
 
 /* The same with 2^53 cells from two words. */

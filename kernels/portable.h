@@ -1,8 +1,8 @@
 /* What the C kernels and their CUDA twins share: one spelling for functions compiled by both, and how a form is published.
  *
  * The arithmetic of a family stands once, in its header, as PN_PORTABLE functions. Both compilers are told to fuse nothing by
- * themselves (-ffp-contract=off, -fmad=false), so a function gives the same bits on both sides as long as it keeps to + - * /, sqrt,
- * an explicit fma, comparisons and conversions. pow and cos may differ in the last place between glibc and CUDA.
+ * themselves (-ffp-contract=off, -fmad=false), so a function gives the same bits on both sides as long as it keeps to + - * /,
+ * sqrt, an explicit fma, comparisons and conversions. pow, cos, log and expm1 may differ in the last place between glibc and CUDA.
  */
 #ifndef PN_KERNELS_PORTABLE_H
 #define PN_KERNELS_PORTABLE_H
@@ -19,6 +19,9 @@
 #else
 #define PN_PORTABLE static inline
 #endif
+
+/* Elements from which a CPU form uses threads: below, waking them takes longer than the loop. */
+#define PN_PARALLEL 2048
 
 /* The CUDA form of an operation, or none in a build without CUDA. */
 #ifdef PINN_HAVE_CUDA

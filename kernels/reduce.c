@@ -2,11 +2,11 @@
 #include "kernels/reduce.h"
 
 /* lane[l][c] += row r of column c, for r = l, l+16, ...; all columns of a row at once, so that rows are read as they lie. */
-#define ADD_ROWS(type)                                                                            \
-    for (uint64_t r = 0; r < tile->rows; r++) {                                                   \
-        const type *row = (const type *)partial + tile->offset + r * tile->stride;                \
-        double *to = lane[r % PN_REDUCE_LANES];                                               \
-        for (uint32_t c = 0; c < tile->count; c++) to[c] += (double)row[c];                       \
+#define ADD_ROWS(type)                                                             \
+    for (uint64_t r = 0; r < tile->rows; r++) {                                    \
+        const type *row = (const type *)partial + tile->offset + r * tile->stride; \
+        double *to = lane[r % PN_REDUCE_LANES];                                    \
+        for (uint32_t c = 0; c < tile->count; c++) to[c] += (double)row[c];        \
     }
 
 static double reduce_tile(uint64_t real, const pn_reduce_tile *tile, const void *partial, void *gradient) {
@@ -33,7 +33,7 @@ static pinn_status reduce_cpu(const pinn_run *run) {
     const pn_reduce_tile *tile = run->read[1];
     void *gradient = run->write[0];
     double *squares = run->write[1];
-#pragma omp parallel for schedule(static)
+#pragma omp parallel for schedule(static) if (a->tiles * PN_SUM_LANES >= PN_PARALLEL)
     for (uint64_t t = 0; t < a->tiles; t++) squares[t] = reduce_tile(a->real, &tile[t], partial, gradient);
     return PINN_OK;
 }

@@ -1,5 +1,5 @@
-/* Partial sums to gradient on the GPU; see reduce.h. A block of 32 x 16 threads a tile: x is the column, y the lane of rows, so a warp
- * reads one row's 32 neighbouring entries. */
+/* Partial sums to gradient on the GPU; see reduce.h. A block of 32 x 16 threads a tile: x is the column, y the lane of rows, so a
+ * warp reads one row's 32 neighbouring entries. */
 #include "kernels/reduce.h"
 
 template <typename real>
@@ -39,7 +39,8 @@ extern "C" pinn_status pn_reduce_cuda(const pinn_run *run) {
     double *squares = (double *)run->write[1];
     cudaStream_t stream = (cudaStream_t)run->stream;
     if (a->real == PN_FLOAT32)
-        reduce_kernel<float><<<(unsigned)a->tiles, block, 0, stream>>>((const float *)run->read[0], tiles, (float *)run->write[0], squares);
+        reduce_kernel<float>
+            <<<(unsigned)a->tiles, block, 0, stream>>>((const float *)run->read[0], tiles, (float *)run->write[0], squares);
     else
         reduce_kernel<double>
             <<<(unsigned)a->tiles, block, 0, stream>>>((const double *)run->read[0], tiles, (double *)run->write[0], squares);

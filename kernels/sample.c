@@ -7,7 +7,7 @@ static pinn_status sample_cpu(const pinn_run *run) {
     const pn_sample_face *faces = run->read[2];
     const double *box = run->read[3];
     void *points = run->write[0];
-#pragma omp parallel for schedule(static)
+#pragma omp parallel for schedule(static) if (a->points >= PN_PARALLEL)
     for (uint64_t i = 0; i < a->points; i++) pn_sample_point(a, i, seed, step, faces, box, points);
     return PINN_OK;
 }

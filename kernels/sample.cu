@@ -10,8 +10,8 @@ static __global__ void sample_kernel(pn_sample_arguments a, const uint64_t *__re
 extern "C" pinn_status pn_sample_cuda(const pinn_run *run) {
     const pn_sample_arguments *a = (const pn_sample_arguments *)run->arguments;
     const unsigned threads = 128, blocks = (unsigned)((a->points + threads - 1) / threads);
-    sample_kernel<<<blocks, threads, 0, (cudaStream_t)run->stream>>>(*a, (const uint64_t *)run->read[0], (const uint64_t *)run->read[1],
-                                                                     (const pn_sample_face *)run->read[2], (const double *)run->read[3],
-                                                                     run->write[0]);
+    sample_kernel<<<blocks, threads, 0, (cudaStream_t)run->stream>>>(
+        *a, (const uint64_t *)run->read[0], (const uint64_t *)run->read[1], (const pn_sample_face *)run->read[2],
+        (const double *)run->read[3], run->write[0]);
     return pn_launch_check("sample");
 }

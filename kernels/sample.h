@@ -52,7 +52,8 @@ PN_PORTABLE void pn_sample_store(uint64_t real, void *points, uint64_t element, 
         ((double *)points)[element] = value;
 }
 
-/* Coordinate k of a block's point, in [lower, upper]. The bound's rounding may make the fma pass `upper` by one unit: the minimum. */
+/* Coordinate k of a block's point, in [lower, upper]. The bound's rounding may make the fma pass `upper` by one unit: the minimum.
+ */
 PN_PORTABLE double pn_sample_coordinate(uint64_t real, const pn_philox_block *block, uint64_t k, double lower, double width,
                                         double upper) {
     if (real == PN_FLOAT32) {
@@ -64,8 +65,8 @@ PN_PORTABLE double pn_sample_coordinate(uint64_t real, const pn_philox_block *bl
 }
 
 /* Point i of the launch. `box` as read by the operation. */
-PN_PORTABLE void pn_sample_point(const pn_sample_arguments *a, uint64_t i, uint64_t seed, uint64_t step, const pn_sample_face *faces,
-                                 const double *box, void *points) {
+PN_PORTABLE void pn_sample_point(const pn_sample_arguments *a, uint64_t i, uint64_t seed, uint64_t step,
+                                 const pn_sample_face *faces, const double *box, void *points) {
     uint64_t low = 0, high = a->faces; /* the last face with first <= i */
     while (high - low > 1) {
         uint64_t middle = (low + high) / 2;
@@ -83,8 +84,8 @@ PN_PORTABLE void pn_sample_point(const pn_sample_arguments *a, uint64_t i, uint6
         if (k % block_coordinates == 0)
             block = pn_philox(point, face.stream * PN_SAMPLE_BLOCKS + (uint32_t)(k / block_coordinates), (uint32_t)step,
                               (uint32_t)(step >> 32), (uint32_t)seed, (uint32_t)(seed >> 32));
-        double x = (int64_t)k == face.axis ? face.value
-                                           : pn_sample_coordinate(a->real, &block, k, box[k], box[d + k], box[2 * d + k]);
+        double x =
+            (int64_t)k == face.axis ? face.value : pn_sample_coordinate(a->real, &block, k, box[k], box[d + k], box[2 * d + k]);
         pn_sample_store(a->real, points, face.element + k * face.stride + within, x);
     }
     for (uint64_t k = 0; face.normals && k < d; k++)

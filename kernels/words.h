@@ -36,8 +36,8 @@ typedef struct pn_hyper {
     uint64_t last_step;
 } pn_hyper;
 
-/* One event row, float64: step, learning rate, gradient norm, total loss, then one loss a term (mean of squares, unweighted), then one
- * relative L2 error a field (NaN until the evaluation of that row has run). */
+/* One event row, float64: step, learning rate, gradient norm, total loss, then one loss a term (mean of squares, unweighted), then
+ * one relative L2 error a field (NaN until the evaluation of that row has run). */
 enum { PN_ROW_STEP, PN_ROW_LEARNING_RATE, PN_ROW_GRADIENT_NORM, PN_ROW_LOSS, PN_ROW_TERMS };
 
 #endif

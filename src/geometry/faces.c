@@ -3,9 +3,9 @@
  * A face's quota is the total times its share of the measure. Faces with a quota under one get one point, and the rest is divided
  * anew among the others, until no quota is under one. Then every face gets its quota's whole part, and the points left over go one
  * each to the largest remainders (Hamilton's method), ties to the earlier face. */
-#include "geometry/sampler.h"
-
 #include <math.h>
+
+#include "geometry/sampler.h"
 
 /* What is divided: `points` among `faces` faces whose measures add up to `total`. */
 typedef struct share {
@@ -29,7 +29,8 @@ static double quota(const share *s, size_t i) {
     return (double)s->points * part;
 }
 
-/* Gives one point to every face whose quota is under one and takes both out of the share; false when there was none. count 0: open. */
+/* Gives one point to every face whose quota is under one and takes both out of the share; false when there was none. count 0: open.
+ */
 static bool close_small(share *s, size_t faces, size_t *count) {
     s->total = 0;
     for (size_t i = 0; i < faces; i++)
@@ -48,7 +49,8 @@ void pn_face_divide(const pn_face *face, size_t faces, size_t coordinates, const
                     size_t *count) {
     share s = {face, lower, upper, coordinates, points > faces ? points : faces, faces, 0};
     for (size_t i = 0; i < faces; i++) count[i] = 0;
-    while (close_small(&s, faces, count)) {}
+    while (close_small(&s, faces, count)) {
+    }
 
     size_t left = s.points;
     for (size_t i = 0; i < faces; i++)

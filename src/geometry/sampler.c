@@ -11,26 +11,30 @@
 struct pn_sampler {
     pn_real real;
     size_t coordinates;
-    size_t faces, points;             /* of all sets */
+    size_t faces, points;               /* of all sets */
     size_t moving_faces, moving_points; /* of the sets that are not fixed: they come first in the table */
-    pinn_plane *table;                /* owned; device, pn_sample_face[faces] */
-    pinn_plane *box;                  /* owned; device, float64 [3][coordinates]: lower, width, upper */
-    pinn_plane *seed, *step, *target; /* borrowed */
+    pinn_plane *table;                  /* owned; device, pn_sample_face[faces] */
+    pinn_plane *box;                    /* owned; device, float64 [3][coordinates]: lower, width, upper */
+    pinn_plane *seed, *step, *target;   /* borrowed */
 };
 
 static pinn_status check_set(const pn_sample_set *set, size_t number, size_t coordinates, size_t elements) {
     const size_t columns = set->normals ? 2 * coordinates : coordinates;
     if (set->faces == 0 || set->points < set->faces || set->points > UINT32_MAX)
-        return pn_fail(PINN_BAD_ARGUMENT, "point set %zu: %zu points on %zu faces; give at least one point a face and fewer than 2^32", number,
+        return pn_fail(PINN_BAD_ARGUMENT,
+                       "point set %zu: %zu points on %zu faces; give at least one point a face and fewer than 2^32", number,
                        set->points, set->faces);
     if (set->stream > UINT32_MAX / PN_SAMPLE_BLOCKS)
-        return pn_fail(PINN_BAD_ARGUMENT, "point set %zu: stream %u is over %u", number, set->stream, UINT32_MAX / PN_SAMPLE_BLOCKS);
+        return pn_fail(PINN_BAD_ARGUMENT, "point set %zu: stream %u is over %u", number, set->stream,
+                       UINT32_MAX / PN_SAMPLE_BLOCKS);
     if (set->offset > elements || columns > (elements - set->offset) / set->points)
-        return pn_fail(PINN_BAD_ARGUMENT, "point set %zu: %zu columns of %zu points at element %zu do not fit into a plane of %zu elements",
-                       number, columns, set->points, set->offset, elements);
+        return pn_fail(PINN_BAD_ARGUMENT,
+                       "point set %zu: %zu columns of %zu points at element %zu do not fit into a plane of %zu elements", number,
+                       columns, set->points, set->offset, elements);
     for (size_t i = 0; i < set->faces; i++)
         if (set->face[i].axis < -1 || set->face[i].axis >= (int)coordinates)
-            return pn_fail(PINN_BAD_ARGUMENT, "point set %zu: face %zu fixes coordinate %d of %zu", number, i, set->face[i].axis, coordinates);
+            return pn_fail(PINN_BAD_ARGUMENT, "point set %zu: face %zu fixes coordinate %d of %zu", number, i, set->face[i].axis,
+                           coordinates);
     return PINN_OK;
 }
 

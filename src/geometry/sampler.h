@@ -30,10 +30,10 @@ void pn_face_divide(const pn_face *face, size_t faces, size_t coordinates, const
 typedef struct pn_sample_set {
     const pn_face *face; /* borrowed during creation */
     size_t faces, points;
-    bool fixed;          /* the points of step 0, always */
-    bool normals;        /* `coordinates` more columns hold the outward normal */
-    uint32_t stream;     /* the set's number in the counter */
-    size_t offset;       /* elements: column k of this set starts at offset + k*points in the points plane */
+    bool fixed;      /* the points of step 0, always */
+    bool normals;    /* `coordinates` more columns hold the outward normal */
+    uint32_t stream; /* the set's number in the counter */
+    size_t offset;   /* elements: column k of this set starts at offset + k*points in the points plane */
 } pn_sample_set;
 
 typedef struct pn_sampler pn_sampler;

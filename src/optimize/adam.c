@@ -6,7 +6,7 @@
 #include "kernels/adam.h"
 
 struct pn_adam {
-    pn_adam_spec spec; /* the partial lists are not used after creation */
+    pn_adam_spec spec;           /* the partial lists are not used after creation */
     pinn_plane *tiles, *columns; /* owned tables: pn_reduce_tile [squares], pn_finish_column [terms] */
     pinn_plane *gradient;        /* owned: [parameters] in `real` */
     pinn_plane *squares;         /* owned: float64, one sum a tile */
@@ -57,7 +57,8 @@ pinn_status pn_adam_create(const pn_adam_spec *spec, pn_adam **out) {
     PN_TRY(pn_reduction_columns(&spec->loss, &column));
     PN_TRY(create_table(spec->context, "gradient tiles", tile, adam->square_count * sizeof *tile, &adam->tiles));
     PN_TRY(create_table(spec->context, "loss columns", column, spec->loss.entries * sizeof *column, &adam->columns));
-    PN_TRY(pinn_plane_create(spec->context, "gradient", PINN_DEVICE, spec->gradient.entries * pn_real_bytes(spec->real), &adam->gradient));
+    PN_TRY(pinn_plane_create(spec->context, "gradient", PINN_DEVICE, spec->gradient.entries * pn_real_bytes(spec->real),
+                             &adam->gradient));
     PN_TRY(pinn_plane_create(spec->context, "gradient squares", PINN_DEVICE, adam->square_count * sizeof(double), &adam->squares));
     *out = adam;
     adam = NULL;
@@ -83,8 +84,9 @@ pinn_status pn_adam_record(pn_adam *adam, pinn_graph *graph) {
     const pn_finish_arguments finish = {
         .terms = s->loss.entries, .fields = s->fields, .squares = adam->square_count, .ring_rows = s->ring_rows};
     const pn_adam_arguments update = {.parameters = s->gradient.entries, .real = s->real};
-    pinn_status status = pinn_graph_operation(graph, &pn_reduce_operation, &reduce, sizeof reduce,
-                                              PINN_PLANES(s->gradient.plane, adam->tiles), PINN_PLANES(adam->gradient, adam->squares));
+    pinn_status status =
+        pinn_graph_operation(graph, &pn_reduce_operation, &reduce, sizeof reduce, PINN_PLANES(s->gradient.plane, adam->tiles),
+                             PINN_PLANES(adam->gradient, adam->squares));
     if (status != PINN_OK) return status;
     status = pinn_graph_operation(graph, &pn_finish_operation, &finish, sizeof finish,
                                   PINN_PLANES(s->loss.plane, adam->columns, adam->squares, s->weight, s->hyper, s->words, s->ring),

@@ -8,8 +8,8 @@
 typedef struct pn_adam_spec {
     pinn_context *context;
     pn_real real;
-    pn_sums gradient;      /* entries = parameters; partial sums in `real` */
-    pn_sums loss;          /* entries = terms; partial sums of squares, float64 */
+    pn_sums gradient; /* entries = parameters; partial sums in `real` */
+    pn_sums loss;     /* entries = terms; partial sums of squares, float64 */
     size_t fields, ring_rows;
     pinn_plane *parameter; /* device, [parameters] in `real` */
     pinn_plane *moments;   /* device, [2][parameters] in `real`: m, then v */

@@ -33,8 +33,9 @@ static pinn_status sort_partials(const pn_sums *sums, size_t element_bytes, pn_p
         const pn_partial *p = &sorted[i];
         pinn_status status = PINN_OK;
         if (p->first > sums->entries || p->count > sums->entries - p->first || extent(p) > elements || p->rows > UINT32_MAX)
-            status = pn_fail(PINN_BAD_ARGUMENT, "partial sum of entries %zu to %zu: outside the %zu entries, or outside plane \"%s\"", p->first,
-                             p->first + p->count, sums->entries, pinn_plane_name(sums->plane));
+            status =
+                pn_fail(PINN_BAD_ARGUMENT, "partial sum of entries %zu to %zu: outside the %zu entries, or outside plane \"%s\"",
+                        p->first, p->first + p->count, sums->entries, pinn_plane_name(sums->plane));
         else if (p->first < covered)
             status = pn_fail(PINN_BAD_ARGUMENT, "partial sums overlap at entry %zu", p->first);
         if (status != PINN_OK) {

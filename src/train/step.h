@@ -19,13 +19,13 @@ typedef struct pn_step_spec {
     pinn_context *context;
     pn_real real;
     size_t parameters, terms, fields;
-    const pn_pass *pass;        /* the training pass: partials */
-    pinn_plane *parameter;      /* device, [parameters] in `real` */
-    pinn_plane *moments;        /* device, [2][parameters] in `real`: m, then v */
-    pinn_plane *words;          /* device, pn_words */
-    pinn_plane *hyper;          /* device, pn_hyper */
-    pinn_plane *weight;         /* device, float64 [2][terms]: weight of each term, then its number of points */
-    pinn_plane *ring;           /* device, float64 [PN_RING_ROWS][pn_row_length(terms, fields)] */
+    const pn_pass *pass;   /* the training pass: partials */
+    pinn_plane *parameter; /* device, [parameters] in `real` */
+    pinn_plane *moments;   /* device, [2][parameters] in `real`: m, then v */
+    pinn_plane *words;     /* device, pn_words */
+    pinn_plane *hyper;     /* device, pn_hyper */
+    pinn_plane *weight;    /* device, float64 [2][terms]: weight of each term, then its number of points */
+    pinn_plane *ring;      /* device, float64 [PN_RING_ROWS][pn_row_length(terms, fields)] */
 } pn_step_spec;
 
 typedef struct pn_step pn_step;
@@ -42,7 +42,7 @@ pinn_plane *pn_step_gradient(const pn_step *step);
 /* Appends the node that writes the relative L2 errors into the newest event row: for each field with a reference,
  * ||u - ref|| / ||ref|| over the evaluation points. `fields_plane` [fields][points] in `real` (pn_pass_fields), `reference` device
  * float64 [fields][points], NaN rows for fields without reference. */
-pinn_status pn_evaluation_record(pinn_graph *graph, pn_real real, size_t fields, size_t points, size_t terms, pinn_plane *fields_plane,
-                                 pinn_plane *reference, pinn_plane *words, pinn_plane *ring);
+pinn_status pn_evaluation_record(pinn_graph *graph, pn_real real, size_t fields, size_t points, size_t terms,
+                                 pinn_plane *fields_plane, pinn_plane *reference, pinn_plane *words, pinn_plane *ring);
 
 #endif

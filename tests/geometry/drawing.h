@@ -46,8 +46,8 @@ static inline void *draw(const drawing *d) {
     return points;
 }
 
-/* A problem with everything: five coordinates (two blocks in float32, three in float64), an inside set, a fixed set, faces with normals
- * on the upper, lower and an inner plane, a gap between the sets and an extra column behind the last. */
+/* A problem with everything: five coordinates (two blocks in float32, three in float64), an inside set, a fixed set, faces with
+ * normals on the upper, lower and an inner plane, a gap between the sets and an extra column behind the last. */
 enum { MIXED_INSIDE = 1000, MIXED_FIXED = 300, MIXED_FACES = 700, MIXED_GAP = 13, MIXED_D = 5 };
 enum {
     MIXED_FIXED_AT = MIXED_INSIDE * MIXED_D + MIXED_GAP,

@@ -10,28 +10,28 @@ static void divide(const double upper[3], size_t coordinates, size_t faces, size
     pn_face_divide(face, faces, coordinates, zero, upper, points, count);
 }
 
-#define COUNTS(upper, coordinates, points, ...)                                                 \
-    do {                                                                                        \
-        const size_t expected[] = {__VA_ARGS__}, faces = sizeof expected / sizeof expected[0]; \
-        size_t count[6];                                                                        \
-        divide(upper, coordinates, faces, points, count);                                       \
-        for (size_t i = 0; i < faces; i++)                                                      \
+#define COUNTS(upper, coordinates, points, ...)                                                                \
+    do {                                                                                                       \
+        const size_t expected[] = {__VA_ARGS__}, faces = sizeof expected / sizeof expected[0];                 \
+        size_t count[6];                                                                                       \
+        divide(upper, coordinates, faces, points, count);                                                      \
+        for (size_t i = 0; i < faces; i++)                                                                     \
             ck_assert_msg(count[i] == expected[i], "face %zu: %zu points, not %zu", i, count[i], expected[i]); \
     } while (0)
 
 START_TEST(by_measure) {
     COUNTS(((double[]){1, 1, 1}), 2, 200, 100, 100);
-    COUNTS(((double[]){1, 3, 1}), 2, 80, 30, 30, 10, 10);  /* the faces of x are 3 long, those of y 1 */
+    COUNTS(((double[]){1, 3, 1}), 2, 80, 30, 30, 10, 10); /* the faces of x are 3 long, those of y 1 */
     COUNTS(((double[]){1, 2, 4}), 3, 280, 80, 80, 40, 40, 20, 20);
-    COUNTS(((double[]){5, 0, 0}), 1, 10, 5, 5);            /* the ends of an interval have measure 1 */
+    COUNTS(((double[]){5, 0, 0}), 1, 10, 5, 5); /* the ends of an interval have measure 1 */
 }
 END_TEST
 
 START_TEST(remainders_and_ties) {
-    COUNTS(((double[]){1, 1, 1}), 2, 7, 2, 2, 2, 1);       /* quotas 1.75: ties to the earlier */
+    COUNTS(((double[]){1, 1, 1}), 2, 7, 2, 2, 2, 1); /* quotas 1.75: ties to the earlier */
     COUNTS(((double[]){1, 1, 1}), 2, 5, 2, 1, 1, 1);
-    COUNTS(((double[]){1, 3, 1}), 2, 12, 5, 5, 1, 1);      /* 4.5 4.5 1.5 1.5 */
-    COUNTS(((double[]){1, 2, 1}), 2, 10, 3, 3, 2, 2);      /* 3.33 3.33 1.67 1.67 */
+    COUNTS(((double[]){1, 3, 1}), 2, 12, 5, 5, 1, 1); /* 4.5 4.5 1.5 1.5 */
+    COUNTS(((double[]){1, 2, 1}), 2, 10, 3, 3, 2, 2); /* 3.33 3.33 1.67 1.67 */
 }
 END_TEST
 
@@ -58,7 +58,8 @@ START_TEST(sums) {
             sum += count[i];
         }
         ck_assert(sum == (points > faces ? points : faces));
-        for (size_t i = 0; i + 1 < faces; i += 2) ck_assert(count[i] == count[i + 1] || count[i] == count[i + 1] + 1); /* opposite faces */
+        for (size_t i = 0; i + 1 < faces; i += 2)
+            ck_assert(count[i] == count[i + 1] || count[i] == count[i + 1] + 1); /* opposite faces */
     }
 }
 END_TEST

@@ -1,11 +1,10 @@
 /* The sampler on the CPU against the formula of sampler.h written again with Random123. */
-#include "geometry/sampler.h"
-
 #include <Random123/philox.h>
 #include <math.h>
 #include <omp.h>
 
 #include "drawing.h"
+#include "geometry/sampler.h"
 
 static double formula(const drawing *d, const pn_sample_set *set, size_t k, uint32_t point) {
     const uint64_t step = set->fixed ? 0 : d->step;
@@ -159,7 +158,8 @@ static pinn_status try_create(size_t coordinates, const double *lower, const dou
     pn_sampler *sampler = NULL;
     ck_ok(pinn_plane_create(context, "seed", PINN_DEVICE, 8, &seed));
     ck_ok(pinn_plane_create(context, "points", PINN_DEVICE, bytes, &points));
-    const pinn_status status = pn_sampler_create(context, PN_FLOAT32, coordinates, lower, upper, set, sets, seed, seed, points, &sampler);
+    const pinn_status status =
+        pn_sampler_create(context, PN_FLOAT32, coordinates, lower, upper, set, sets, seed, seed, points, &sampler);
     ck_assert((sampler != NULL) == (status == PINN_OK));
     pn_sampler_destroy(sampler);
     pinn_plane_destroy(points);
@@ -190,6 +190,7 @@ END_TEST
 int main(void) {
     Suite *suite = suite_create("sampler");
     TCase *tests = tcase_create("sampler");
+    tcase_set_timeout(tests, 60); /* sanitizers on a busy machine */
     tcase_add_loop_test(tests, equals_formula, 0, 6);
     tcase_add_test(tests, fixed_sets_stay);
     tcase_add_test(tests, nothing_to_draw);

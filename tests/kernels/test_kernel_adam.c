@@ -1,10 +1,9 @@
 /* reduce, finish and adam together on the CPU, 1000 steps, against algorithm 1 of Kingma & Ba written as in the paper. */
-#include "kernels/adam.h"
-
 #include <float.h>
 #include <math.h>
 #include <omp.h>
 
+#include "kernels/adam.h"
 #include "kernels/finish.h"
 #include "kernels/reduce.h"
 #include "operation.h"
@@ -25,11 +24,19 @@ typedef struct machine {
 } machine;
 
 static void start(machine *m, pn_real real, double clip_norm) {
-    *m = (machine){.real = real,
-                   .weight = {1, 1},
-                   .tile = {{.stride = N, .count = 32, .rows = ROWS}, {.offset = 32, .stride = N, .first = 32, .count = N - 32, .rows = ROWS}},
-                   .hyper = {.decay = PN_HYPER_COSINE, .initial = 0.02, .final = 1e-4, .phase_steps = STEPS, .warmup = 20,
-                             .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .clip_norm = clip_norm}};
+    *m = (machine){
+        .real = real,
+        .weight = {1, 1},
+        .tile = {{.stride = N, .count = 32, .rows = ROWS}, {.offset = 32, .stride = N, .first = 32, .count = N - 32, .rows = ROWS}},
+        .hyper = {.decay = PN_HYPER_COSINE,
+                  .initial = 0.02,
+                  .final = 1e-4,
+                  .phase_steps = STEPS,
+                  .warmup = 20,
+                  .beta1 = 0.9,
+                  .beta2 = 0.999,
+                  .epsilon = 1e-8,
+                  .clip_norm = clip_norm}};
     for (int i = 0; i < N; i++) pn_real_set(real, m->parameter, i, cos(3 * i));
 }
 
@@ -39,10 +46,12 @@ static void step(machine *m) {
     const pn_adam_arguments adam = {N, m->real};
     for (int i = 0; i < N; i++) /* in three parts */
         for (int r = 0; r < ROWS; r++)
-            pn_real_set(m->real, m->partial, r * N + i, slope(i, pn_real_get(m->real, m->parameter, i)) * (double[]){0.5, 0.25, 0.25}[r]);
+            pn_real_set(m->real, m->partial, r * N + i,
+                        slope(i, pn_real_get(m->real, m->parameter, i)) * (double[]){0.5, 0.25, 0.25}[r]);
     operation_cpu(&pn_reduce_operation, &reduce, ADDRESSES(m->partial, m->tile), ADDRESSES(m->gradient, m->squares));
     operation_cpu(&pn_finish_operation, &finish,
-                  ADDRESSES(m->loss, m->column, m->squares, m->weight, &m->hyper, &m->words, m->ring), ADDRESSES(&m->words, m->ring));
+                  ADDRESSES(m->loss, m->column, m->squares, m->weight, &m->hyper, &m->words, m->ring),
+                  ADDRESSES(&m->words, m->ring));
     operation_cpu(&pn_adam_operation, &adam, ADDRESSES(m->gradient, &m->words, &m->hyper, m->parameter, m->moments),
                   ADDRESSES(m->parameter, m->moments));
 }
@@ -77,8 +86,8 @@ static double compare(pn_real real, double clip_norm, int *clipped) {
     return worst;
 }
 
-/* Half an ulp of parameters of size 1 a step, with the same sign for 1000 steps at worst: 1e-13 and 6e-5. The minimum attracts, so what
- * is seen is a hundredth of that, hence 1e-5 for float32. A wrong sign, bias or clip factor gives 1e-2. */
+/* Half an ulp of parameters of size 1 a step, with the same sign for 1000 steps at worst: 1e-13 and 6e-5. The minimum attracts, so
+ * what is seen is a hundredth of that, hence 1e-5 for float32. A wrong sign, bias or clip factor gives 1e-2. */
 START_TEST(textbook) {
     static const struct {
         pn_real real;
@@ -92,16 +101,21 @@ START_TEST(textbook) {
 END_TEST
 
 START_TEST(repeats_for_any_threads) {
-    static machine a, b;
-    start(&a, PN_FLOAT32, 5);
-    start(&b, PN_FLOAT32, 5);
-    for (int t = 0; t < 100; t++) {
-        omp_set_num_threads(1);
-        step(&a);
-        omp_set_num_threads(2 + t % 4);
-        step(&b);
-        ck_assert_mem_eq(a.parameter, b.parameter, sizeof a.parameter);
-        ck_assert_mem_eq(a.moments, b.moments, sizeof a.moments);
+    enum { MANY = 20001 }; /* enough for threads to be used */
+    static float gradient[MANY], parameter[2][MANY], moments[2][2 * MANY];
+    const pn_adam_arguments arguments = {MANY, PN_FLOAT32};
+    pn_words words = {.rate = 1e-3, .clip = 0.5, .root_correction = 1.5};
+    pn_hyper hyper = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8};
+    uint64_t state = 1;
+    for (int t = 0; t < 20; t++) {
+        for (int i = 0; i < MANY; i++) gradient[i] = (float)test_number(&state);
+        for (int k = 0; k < 2; k++) {
+            omp_set_num_threads(k ? 2 + t % 4 : 1);
+            operation_cpu(&pn_adam_operation, &arguments, ADDRESSES(gradient, &words, &hyper, parameter[k], moments[k]),
+                          ADDRESSES(parameter[k], moments[k]));
+        }
+        ck_assert_mem_eq(parameter[0], parameter[1], sizeof parameter[0]);
+        ck_assert_mem_eq(moments[0], moments[1], sizeof moments[0]);
     }
 }
 END_TEST
@@ -109,6 +123,7 @@ END_TEST
 int main(void) {
     Suite *suite = suite_create("adam");
     TCase *tests = tcase_create("adam");
+    tcase_set_timeout(tests, 60); /* sanitizers on a busy machine */
     tcase_add_loop_test(tests, textbook, 0, 4);
     tcase_add_test(tests, repeats_for_any_threads);
     suite_add_tcase(suite, tests);

@@ -1,9 +1,9 @@
-/* The step's scalars on the CPU: schedules against closed forms, losses, clipping, corrections, which steps leave a row and where. */
-#include "kernels/finish.h"
-
+/* The step's scalars on the CPU: schedules against closed forms, losses, clipping, corrections, which steps leave a row and where.
+ */
 #include <float.h>
 #include <math.h>
 
+#include "kernels/finish.h"
 #include "operation.h"
 #include "problem/config.h"
 
@@ -37,7 +37,8 @@ static void start(state *s) {
 static void finish(state *s) {
     const pn_finish_arguments arguments = {TERMS, FIELDS, SQUARES, RING};
     operation_cpu(&pn_finish_operation, &arguments,
-                  ADDRESSES(s->partial, s->column, s->squares, s->weight, &s->hyper, &s->words, s->ring), ADDRESSES(&s->words, s->ring));
+                  ADDRESSES(s->partial, s->column, s->squares, s->weight, &s->hyper, &s->words, s->ring),
+                  ADDRESSES(&s->words, s->ring));
 }
 
 START_TEST(schedule_constant) {
@@ -131,7 +132,9 @@ START_TEST(words_and_corrections) {
         power2 *= 0.999;
     }
     NEAR(s.words.rate, 1e-5 / (1 - power1));
-    ck_assert(fabs(s.words.root_correction - 1 / sqrt(1 - power2)) <= 1e-12 * s.words.root_correction); /* 1 - 0.992 cancels */
+    ck_assert(fabs(s.words.root_correction - 1 / sqrt(1 - power2)) <= 1e-12 * s.words.root_correction); /* here 1 - 0.992 cancels */
+    NEAR(pn_finish_bias(0.999, 1), 1 - 0.999);
+    ck_assert(pn_finish_bias(0.9, 1000000) == 1 && pn_finish_bias(0, 1) == 1);
     ck_assert(s.words.rows == 0); /* 101 is neither a third nor a fourth step */
 }
 END_TEST

@@ -1,8 +1,7 @@
 /* The generator against its published vectors and against Random123; words to numbers in (0,1]. */
-#include "kernels/philox.h"
-
 #include <Random123/philox.h>
 
+#include "kernels/philox.h"
 #include "operation.h"
 
 /* Random123 1.09, kat_vectors, "philox4x32 10". */
@@ -56,6 +55,7 @@ END_TEST
 int main(void) {
     Suite *suite = suite_create("philox");
     TCase *tests = tcase_create("philox");
+    tcase_set_timeout(tests, 60); /* sanitizers on a busy machine */
     tcase_add_loop_test(tests, published_vectors, 0, sizeof vectors / sizeof vectors[0]);
     tcase_add_test(tests, equals_random123);
     tcase_add_test(tests, uniform_ends);

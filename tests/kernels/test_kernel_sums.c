@@ -9,10 +9,10 @@
 
 typedef struct reduction {
     pn_reduce_tile tile[8];
-    size_t tiles, entries, elements;
+    size_t tiles, elements;
 } reduction;
 
-/* Tiles of every kind: many rows, one row, no rows, a stride over the width, a width under the lanes. */
+/* Tiles of every kind, 100 entries: many rows, one row, no rows, a stride over the width, a width under the lanes. */
 static const reduction mixed = {.tile = {{.offset = 0, .stride = 64, .first = 0, .count = 32, .rows = 1000},
                                          {.offset = 32, .stride = 64, .first = 32, .count = 32, .rows = 1000},
                                          {.offset = 64000, .stride = 7, .first = 64, .count = 7, .rows = 17},
@@ -21,12 +21,12 @@ static const reduction mixed = {.tile = {{.offset = 0, .stride = 64, .first = 0,
                                          {.offset = 64135, .stride = 100, .first = 77, .count = 20, .rows = 1},
                                          {.offset = 64155, .stride = 0, .first = 97, .count = 3, .rows = 2}},
                                 .tiles = 7,
-                                .entries = 100,
                                 .elements = 64158};
 
-static void run_reduce(const reduction *r, pn_real real, const void *partial, void *gradient, double *squares) {
-    const pn_reduce_arguments arguments = {r->tiles, real};
-    operation_cpu(&pn_reduce_operation, &arguments, ADDRESSES((void *)partial, (void *)r->tile), ADDRESSES(gradient, squares));
+static void run_reduce(const pn_reduce_tile *tile, size_t tiles, pn_real real, const void *partial, void *gradient,
+                       double *squares) {
+    const pn_reduce_arguments arguments = {tiles, real};
+    operation_cpu(&pn_reduce_operation, &arguments, ADDRESSES((void *)partial, (void *)tile), ADDRESSES(gradient, squares));
 }
 
 static void *partials(pn_real real, size_t count) {
@@ -41,7 +41,7 @@ START_TEST(reduce_is_the_sum) {
     void *partial = partials(real, mixed.elements);
     double gradient[100], squares[8]; /* doubles also hold 100 floats */
     memset(gradient, 0xff, sizeof gradient);
-    run_reduce(&mixed, real, partial, gradient, squares);
+    run_reduce(mixed.tile, mixed.tiles, real, partial, gradient, squares);
     for (size_t t = 0; t < mixed.tiles; t++) {
         const pn_reduce_tile *tile = &mixed.tile[t];
         long double square = 0;
@@ -55,7 +55,8 @@ START_TEST(reduce_is_the_sum) {
             /* An entry passes through rows/16 + 4 additions, each half an ulp of a partial sum that is at most `size`; float32
              * entries are then rounded once. */
             const double g = pn_real_get(real, gradient, tile->first + c);
-            const long double bound = (tile->rows / 16 + 5) * DBL_EPSILON / 2 * size + (real == PN_FLOAT32 ? FLT_EPSILON / 2 * fabsl(sum) : 0);
+            const long double bound =
+                (tile->rows / 16 + 5) * DBL_EPSILON / 2 * size + (real == PN_FLOAT32 ? FLT_EPSILON / 2 * fabsl(sum) : 0);
             ck_assert_msg(fabsl(g - sum) <= bound, "entry %zu: %.17g, not %.17Lg", tile->first + c, g, sum);
             square += (long double)g * g;
         }
@@ -66,16 +67,22 @@ START_TEST(reduce_is_the_sum) {
 END_TEST
 
 START_TEST(reduce_repeats_for_any_threads) {
+    enum { TILES = 200 }; /* enough for threads to be used */
     void *partial = partials(PN_FLOAT32, mixed.elements);
-    float first[100], gradient[100];
-    double first_squares[8], squares[8];
+    static pn_reduce_tile tile[TILES];
+    static float first[TILES * PN_SUM_LANES], gradient[TILES * PN_SUM_LANES];
+    double first_squares[TILES], squares[TILES];
+    for (uint32_t t = 0; t < TILES; t++) {
+        tile[t] = mixed.tile[t % mixed.tiles];
+        tile[t].first = t * PN_SUM_LANES;
+    }
     omp_set_num_threads(1);
-    run_reduce(&mixed, PN_FLOAT32, partial, first, first_squares);
+    run_reduce(tile, TILES, PN_FLOAT32, partial, first, first_squares);
     for (int threads = 2; threads <= 5; threads++) {
         omp_set_num_threads(threads);
-        run_reduce(&mixed, PN_FLOAT32, partial, gradient, squares);
+        run_reduce(tile, TILES, PN_FLOAT32, partial, gradient, squares);
         ck_assert_mem_eq(first, gradient, sizeof gradient);
-        ck_assert_mem_eq(first_squares, squares, mixed.tiles * sizeof *squares);
+        ck_assert_mem_eq(first_squares, squares, sizeof squares);
     }
     free(partial);
 }
@@ -137,6 +144,7 @@ END_TEST
 int main(void) {
     Suite *suite = suite_create("sums");
     TCase *tests = tcase_create("sums");
+    tcase_set_timeout(tests, 60); /* sanitizers on a busy machine */
     tcase_add_loop_test(tests, reduce_is_the_sum, 0, 2);
     tcase_add_test(tests, reduce_repeats_for_any_threads);
     tcase_add_loop_test(tests, evaluate_is_relative_l2, 0, 2);

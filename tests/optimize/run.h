@@ -1,5 +1,5 @@
-/* The optimizer's three nodes on given partial sums, on any executor, for tests: the sums stay the same at every step, so what moves
- * is the optimizer's alone. */
+/* The optimizer's three nodes on given partial sums, on any executor, for tests: the sums stay the same at every step, so what
+ * moves is the optimizer's alone. */
 #ifndef TEST_OPTIMIZE_RUN_H
 #define TEST_OPTIMIZE_RUN_H
 
@@ -10,8 +10,8 @@
 
 enum { RUN_PARAMETERS = 13000, RUN_TERMS = 5, RUN_FIELDS = 2, RUN_ROW = PN_ROW_TERMS + RUN_TERMS + RUN_FIELDS, RUN_RING = 8 };
 
-/* The shapes a pass leaves: weights in few rows, biases in many, out of order, entries that nothing covers in between and at the end;
- * losses in many rows, and a term without any. */
+/* The shapes a pass leaves: weights in few rows, biases in many, out of order, entries that nothing covers in between and at the
+ * end; losses in many rows, and a term without any. */
 static const pn_partial run_gradient[] = {
     {.first = 64, .count = 4096, .rows = 64, .stride = 4096, .offset = 64000},
     {.first = 0, .count = 64, .rows = 1000, .stride = 64, .offset = 0},
@@ -50,8 +50,18 @@ static inline void *run_read(pinn_plane *plane) {
 static inline void run_optimizer(pinn_executor executor, pn_real real, uint64_t steps, run_result *out) {
     pinn_context *context = operation_context(executor);
     const size_t bytes = pn_real_bytes(real);
-    const pn_hyper hyper = {.decay = PN_HYPER_COSINE, .initial = 2e-3, .final = 1e-5, .phase_steps = 40, .warmup = 3, .beta1 = 0.9,
-                            .beta2 = 0.999, .epsilon = 1e-8, .clip_norm = 1, .event_every = 2, .evaluate_every = 7, .last_step = 19};
+    const pn_hyper hyper = {.decay = PN_HYPER_COSINE,
+                            .initial = 2e-3,
+                            .final = 1e-5,
+                            .phase_steps = 40,
+                            .warmup = 3,
+                            .beta1 = 0.9,
+                            .beta2 = 0.999,
+                            .epsilon = 1e-8,
+                            .clip_norm = 1,
+                            .event_every = 2,
+                            .evaluate_every = 7,
+                            .last_step = 19};
     double weight[2 * RUN_TERMS] = {1, 10, 1, 0.5, 3, 2000, 200, 1, 50, 70};
     void *gradient = run_numbers(real, RUN_GRADIENT_ELEMENTS, 1, 5e-3), *parameter = run_numbers(real, RUN_PARAMETERS, 2, 1);
     double *loss = run_numbers(PN_FLOAT64, RUN_LOSS_ELEMENTS, 3, 1);
@@ -59,7 +69,8 @@ static inline void run_optimizer(pinn_executor executor, pn_real real, uint64_t 
     pn_adam_spec spec = {
         .context = context,
         .real = real,
-        .gradient = {run_plane(context, "gradient partials", RUN_GRADIENT_ELEMENTS * bytes, gradient), run_gradient, 4, RUN_PARAMETERS},
+        .gradient = {run_plane(context, "gradient partials", RUN_GRADIENT_ELEMENTS * bytes, gradient), run_gradient, 4,
+                     RUN_PARAMETERS},
         .loss = {run_plane(context, "loss partials", RUN_LOSS_ELEMENTS * sizeof(double), loss), run_loss, 2, RUN_TERMS},
         .fields = RUN_FIELDS,
         .ring_rows = RUN_RING,
@@ -83,7 +94,8 @@ static inline void run_optimizer(pinn_executor executor, pn_real real, uint64_t 
     ck_ok(pinn_plane_read(spec.ring, 0, out->ring, sizeof out->ring));
     pinn_graph_destroy(graph);
     pn_adam_destroy(adam);
-    pinn_plane *plane[] = {spec.gradient.plane, spec.loss.plane, spec.parameter, spec.moments, spec.words, spec.hyper, spec.weight, spec.ring};
+    pinn_plane *plane[] = {spec.gradient.plane, spec.loss.plane, spec.parameter, spec.moments,
+                           spec.words,          spec.hyper,      spec.weight,    spec.ring};
     for (size_t i = 0; i < sizeof plane / sizeof plane[0]; i++) pinn_plane_destroy(plane[i]);
     pinn_context_destroy(context);
     free(gradient);

@@ -35,8 +35,8 @@ START_TEST(gradient_by_definition) {
 }
 END_TEST
 
-/* The first step of Adam moves every parameter by the learning rate against its gradient's sign, whatever the gradient's size (as long
- * as it is far above epsilon). */
+/* The first step of Adam moves every parameter by the learning rate against its gradient's sign, whatever the gradient's size (as
+ * long as it is far above epsilon). */
 START_TEST(first_step) {
     double *before = run_numbers(PN_FLOAT64, RUN_PARAMETERS, 2, 1);
     run_result result;
@@ -107,10 +107,10 @@ START_TEST(refusals) {
         pn_partial partial[2];
         pinn_status status;
     } c[] = {{{{0, 10, 3, 10, 0}, {10, 10, 1, 0, 30}}, PINN_OK},
-             {{{0, 10, 3, 10, 0}, {9, 10, 1, 0, 30}}, PINN_BAD_ARGUMENT},   /* overlap */
-             {{{10, 10, 3, 10, 0}, {0, 11, 1, 0, 0}}, PINN_BAD_ARGUMENT},   /* overlap, out of order */
-             {{{0, 10, 4, 10, 1}, {10, 10, 1, 0, 30}}, PINN_BAD_ARGUMENT},  /* leaves the plane */
-             {{{0, 10, 3, 10, 0}, {11, 10, 1, 0, 30}}, PINN_BAD_ARGUMENT},  /* leaves the total */
+             {{{0, 10, 3, 10, 0}, {9, 10, 1, 0, 30}}, PINN_BAD_ARGUMENT},             /* overlap */
+             {{{10, 10, 3, 10, 0}, {0, 11, 1, 0, 0}}, PINN_BAD_ARGUMENT},             /* overlap, out of order */
+             {{{0, 10, 4, 10, 1}, {10, 10, 1, 0, 30}}, PINN_BAD_ARGUMENT},            /* leaves the plane */
+             {{{0, 10, 3, 10, 0}, {11, 10, 1, 0, 30}}, PINN_BAD_ARGUMENT},            /* leaves the total */
              {{{0, 10, 3, SIZE_MAX / 2, 0}, {10, 10, 1, 0, 30}}, PINN_BAD_ARGUMENT}}; /* overflow */
     pinn_context *context = operation_context(PINN_EXECUTOR_CPU);
     pinn_plane *plane = run_plane(context, "partials", 40 * sizeof(double), NULL);
@@ -133,6 +133,7 @@ END_TEST
 int main(void) {
     Suite *suite = suite_create("adam step");
     TCase *tests = tcase_create("adam step");
+    tcase_set_timeout(tests, 60); /* sanitizers on a busy machine */
     tcase_add_loop_test(tests, gradient_by_definition, 0, 2);
     tcase_add_test(tests, first_step);
     tcase_add_test(tests, rows_and_words);

@@ -1,0 +1,49 @@
+/* Adam's recorded step on the GPU: graph and eager agree to the bit, and with the CPU as far as libm allows. */
+#include <float.h>
+
+#include "run.h"
+
+static double largest_difference(pn_real real, const void *a, const void *b, size_t count) {
+    double largest = 0;
+    for (size_t i = 0; i < count; i++) largest = fmax(largest, fabs(pn_real_get(real, a, i) - pn_real_get(real, b, i)));
+    return largest;
+}
+
+START_TEST(executors_agree) {
+    enum { STEPS = 20 };
+    const pn_real real = _i ? PN_FLOAT64 : PN_FLOAT32;
+    const size_t bytes = RUN_PARAMETERS * pn_real_bytes(real);
+    run_result cpu, graph, eager;
+    run_optimizer(PINN_EXECUTOR_CPU, real, STEPS, &cpu);
+    run_optimizer(PINN_EXECUTOR_GRAPH, real, STEPS, &graph);
+    run_optimizer(PINN_EXECUTOR_EAGER, real, STEPS, &eager);
+    ck_assert_mem_eq(graph.gradient, eager.gradient, bytes);
+    ck_assert_mem_eq(graph.parameter, eager.parameter, bytes);
+    ck_assert_mem_eq(graph.moments, eager.moments, 2 * bytes);
+    ck_assert_mem_eq(&graph.words, &eager.words, sizeof graph.words);
+    ck_assert_mem_eq(graph.ring, eager.ring, sizeof graph.ring);
+
+    /* Sums have one order everywhere, and neither they nor the moments see libm. */
+    ck_assert_mem_eq(graph.gradient, cpu.gradient, bytes);
+    ck_assert_mem_eq(graph.moments, cpu.moments, 2 * bytes);
+    ck_assert(graph.words.loss == cpu.words.loss && graph.words.gradient_norm == cpu.words.gradient_norm);
+    /* The rate does: it may be a few units in its last place off, and each of 20 updates of at most 2e-3 with it; an update rounds
+     * into a parameter of size 1. */
+    const double tolerance = STEPS * (real == PN_FLOAT32 ? FLT_EPSILON : DBL_EPSILON);
+    ck_assert(largest_difference(real, graph.parameter, cpu.parameter, RUN_PARAMETERS) <= tolerance);
+    for (int i = 0; i < RUN_RING * RUN_ROW; i++)
+        ck_assert(fabs(graph.ring[i] - cpu.ring[i]) <= 1e-14 * fabs(cpu.ring[i]) || (isnan(graph.ring[i]) && isnan(cpu.ring[i])));
+    run_free(&cpu);
+    run_free(&graph);
+    run_free(&eager);
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("adam step on the GPU");
+    TCase *tests = tcase_create("adam step");
+    tcase_set_timeout(tests, 120);
+    tcase_add_loop_test(tests, executors_agree, 0, 2);
+    suite_add_tcase(suite, tests);
+    return test_main(suite, true);
+}
