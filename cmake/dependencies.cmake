@@ -43,6 +43,7 @@ if(PINN_CUDA)
   check_language(CUDA)
   if(CMAKE_CUDA_COMPILER)
     set(CMAKE_CUDA_ARCHITECTURES 80-real 90-real 90-virtual CACHE STRING "GPU architectures of the hand-written kernels")
+    set(CMAKE_CUDA_RUNTIME_LIBRARY Shared) # the same as CUDA::cudart: one runtime in a process
     enable_language(CUDA)
     find_package(CUDAToolkit 13.0 REQUIRED)
     set(PINN_HAVE_CUDA ON)
