@@ -1,0 +1,90 @@
+/* Compiles a kernel's text with NVRTC, or takes the result of an earlier compilation from the cache. Needs no GPU.
+ *
+ * Contraction is off: the text fuses multiply-adds itself. Division, square root and subnormal numbers are IEEE's (the defaults), and
+ * elementary functions the accurate ones. */
+#include <nvrtc.h>
+#include <string.h>
+
+#include "core/memory.h"
+#include "pointwise/kernel.h"
+
+#define NVRTC(call) PN_TRY(check((call), #call))
+
+static pinn_status check(nvrtcResult result, const char *call) {
+    if (result == NVRTC_SUCCESS) return PINN_OK;
+    return pn_fail(result == NVRTC_ERROR_OUT_OF_MEMORY ? PINN_NO_MEMORY : PINN_DEVICE_FAILED, "%s: %s", call, nvrtcGetErrorString(result));
+}
+
+/* The compiler's log as this thread's error. */
+static pinn_status fail_with_log(nvrtcProgram program, nvrtcResult result) {
+    size_t bytes = 0;
+    char *log = nvrtcGetProgramLogSize(program, &bytes) == NVRTC_SUCCESS ? pn_allocate(bytes + 1, 1) : NULL;
+    if (log && nvrtcGetProgramLog(program, log) != NVRTC_SUCCESS) *log = '\0';
+    const pinn_status status = pn_fail(PINN_DEVICE_FAILED, "NVRTC: %s:\n%s", nvrtcGetErrorString(result), log ? log : "(no log)");
+    pn_free(log);
+    return status;
+}
+
+static pinn_status compile(const char *source, const char *const *option, int options, bool intermediate, void **code, size_t *bytes) {
+    pinn_status status;
+    nvrtcProgram program = NULL;
+    void *result = NULL;
+    size_t result_bytes = 0;
+    NVRTC(nvrtcCreateProgram(&program, source, "pointwise.cu", 0, NULL, NULL));
+    const nvrtcResult compiled = nvrtcCompileProgram(program, options, option);
+    if (compiled != NVRTC_SUCCESS) {
+        status = fail_with_log(program, compiled);
+        goto fail;
+    }
+    if (intermediate)
+        NVRTC(nvrtcGetPTXSize(program, &result_bytes));
+    else
+        NVRTC(nvrtcGetCUBINSize(program, &result_bytes));
+    result = pn_allocate(result_bytes, 1);
+    if (!result) {
+        status = PN_NO_MEMORY("a compiled kernel");
+        goto fail;
+    }
+    if (intermediate)
+        NVRTC(nvrtcGetPTX(program, result));
+    else
+        NVRTC(nvrtcGetCUBIN(program, result));
+    *code = result;
+    *bytes = result_bytes;
+    result = NULL;
+fail:
+    pn_free(result);
+    if (program) nvrtcDestroyProgram(&program);
+    return status;
+}
+
+pinn_status pn_kernel_compile(const char *source, const char *architecture, void **cubin, size_t *bytes) {
+    pinn_status status;
+    pn_text target = {0}, key = {0};
+    void *code = NULL;
+    size_t code_bytes = 0;
+    int major = 0, minor = 0;
+    pn_text_printf(&target, "--gpu-architecture=%s", architecture);
+    PN_TRY(pn_text_check(&target));
+    const char *const option[] = {target.data, "--std=c++17", "--fmad=false"};
+    enum { OPTIONS = sizeof option / sizeof option[0] };
+    NVRTC(nvrtcVersion(&major, &minor));
+    pn_text_printf(&key, "NVRTC %d.%d", major, minor);
+    for (int i = 0; i < OPTIONS; i++) pn_text_printf(&key, " %s", option[i]);
+    pn_text_printf(&key, "\n%s", source);
+    PN_TRY(pn_text_check(&key));
+    if (!pn_cache_find(key.data, &code, &code_bytes)) {
+        PN_TRY(compile(source, option, OPTIONS, strncmp(architecture, "compute_", 8) == 0, &code, &code_bytes));
+        pn_cache_keep(key.data, code, code_bytes);
+    }
+    if (bytes) *bytes = code_bytes;
+    if (cubin) {
+        *cubin = code;
+        code = NULL;
+    }
+fail:
+    pn_free(code);
+    pn_text_free(&target);
+    pn_text_free(&key);
+    return status;
+}
