@@ -338,7 +338,7 @@ static pinn_status read_reference(const reader *r, const pn_toml *reference, boo
     return status;
 }
 
-static pinn_status read_evaluation(const reader *r, const pn_toml *output) {
+static pinn_status read_evaluation(const reader *r, const pn_toml *output, bool named) {
     static const size_t grid[] = {0, 1001, 101, 21}; /* points a coordinate, by number of coordinates; then seeded points */
     pn_config *c = r->config;
     const size_t d = c->coordinate_count;
@@ -362,7 +362,7 @@ static pinn_status read_evaluation(const reader *r, const pn_toml *output) {
         total *= (double)c->output.evaluate_points[i];
     }
     c->output.evaluate_count = count;
-    if (array && d && count != d)
+    if (array && named && count != d)
         pn_diagnose(r->list, node->at, "or write one number of random points, without brackets",
                     "evaluate.points has %zu number%s for %zu coordinate%s", count, count == 1 ? "" : "s", d, d == 1 ? "" : "s");
     else if (total > MAX_EVALUATION_POINTS)
@@ -465,7 +465,7 @@ pinn_status pn_config_fill(pn_config *config, pn_toml *root, pn_diagnostics *lis
     if (good(stop, "relative_l2")) config->stop.relative_l2_at = good(stop, "relative_l2")->at;
     PN_TRY(read_plain(&r, output, "output", config));
     PN_TRY(read_plain(&r, good(output, "evaluate"), "output.evaluate", config));
-    PN_TRY(read_evaluation(&r, output));
+    PN_TRY(read_evaluation(&r, output, *named));
 fail:
     return status;
 }

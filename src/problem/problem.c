@@ -208,7 +208,7 @@ fail:
 
 static pinn_status compile_set(const pn_compiler *compiler, const pn_config_set *config, pn_set *set) {
     pn_problem *p = compiler->problem;
-    pinn_status status;
+    pinn_status status = PINN_OK;
     set->name = pn_duplicate(config->name.text, strlen(config->name.text));
     set->fixed = config->resample == PN_RESAMPLE_NEVER;
     set->first_term = p->terms;

@@ -92,7 +92,7 @@ const pn_key pn_schema[] = {
     {"network.fourier.features", INTEGER, "64", false, FROM(1, 65536), .store = PN_STORE_SIZE,
      .offset = CONFIG(network.fourier_features), .help = "Rows of B; the embedding has twice as many columns"},
     {"network.fourier.scale", NUMBER, "1", false, POSITIVE, .store = PN_STORE_DOUBLE, .offset = CONFIG(network.fourier_scale),
-     .help = "Standard deviation of B, in cycles over half the domain"},
+     .help = "Standard deviation of B; the coordinates are scaled to [-1, 1] first"},
 
     {"train", ARRAY, NULL, true, ANY, .help = "Training phases, run one after another"},
     {"train.#", TABLE, NULL, false, ANY},
@@ -100,7 +100,7 @@ const pn_key pn_schema[] = {
      "`adam` (Kingma & Ba 2015)"},
     {"train.#.steps", INTEGER, NULL, true, FROM(1, MAX_STEPS), .store = PN_STORE_U64, .offset = PHASE(steps),
      .help = "Optimizer steps of this phase"},
-    {"train.#.learning_rate", NUMBER | TABLE, NULL, false, POSITIVE, .help = "A number (constant), or a table"},
+    {"train.#.learning_rate", NUMBER | TABLE, NULL, false, POSITIVE, .help = "A number (constant), or a table. Default: that table's defaults"},
     {"train.#.learning_rate.initial", NUMBER, "0.001", false, POSITIVE, .store = PN_STORE_DOUBLE,
      .offset = PHASE(learning_rate.initial), .help = "Learning rate after the warm-up"},
     {"train.#.learning_rate.decay", STRING, "constant", false, ANY, .choices = decays, PN_STORE_CHOICE, PHASE(learning_rate.decay),

@@ -19,7 +19,7 @@ static const char *message_of(const char *path) {
     if (status == PINN_OK) status = pn_problem_create(config, &problem);
     pn_problem_destroy(problem);
     pn_config_destroy(config);
-    ck_assert(status == PINN_OK || status == PINN_CONFIG);
+    ck_assert_msg(status == PINN_OK || status == PINN_CONFIG, "%s: %s: %s", path, pinn_status_name(status), pinn_error_message());
     return status == PINN_OK ? "" : pinn_error_message();
 }
 

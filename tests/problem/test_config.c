@@ -95,7 +95,7 @@ END_TEST
 START_TEST(test_set) {
     const char *const set[] = {"train.0.steps=500",         "domain.z=[0,2]",        "title=A title",       "equation.0.weight.mass = 3",
                                "stop.loss=1e-5",            "precision=tf32",        "constants.c=2*k",     "train.1.learning_rate.final=1e-6",
-                               "condition.0.residual=u - 1", "condition.0.on=z=max", "network.fourier={features=8}", "domain.b=[0,1]"};
+                               "condition.0.residual=u - 1", "condition.0.on=z=max", "network.fourier={features=8}", "domain.b=[0,1]", "output.evaluate.points=5"};
     pn_config *c = parse_with(small, set, sizeof set / sizeof *set);
     ck_assert_uint_eq(c->phase[0].steps, 500);
     ck_assert_str_eq(c->coordinate[0].name.text, "z");
@@ -132,7 +132,7 @@ static const struct {
     {"domain.z=[0,2*pi]",
      "--set domain.z=[0,2*pi]: the value is no TOML value; it must be an array\n  strings inside arrays and tables need quotes"},
     {"seed=1\nx=2", "--set seed=1\nx=2: the value is no TOML value; it must be an integer\n  strings inside arrays and tables need quotes"},
-    {"equation.0.residual=u_t - alhpa", "--set equation.0.residual=u_t - alhpa: unknown name \"alhpa\"\n"
+    {"equation.0.residual.mass=u_t - alhpa", "--set equation.0.residual.mass=u_t - alhpa: unknown name \"alhpa\"\n"
                                         "  it must be a coordinate, a field, pi, or a name in [constants] or [define]"},
 };
 
