@@ -82,7 +82,7 @@ static pinn_status capture_node(pn_node *node, cudaStream_t stream) {
     if (!count_captured(stream, &after)) return refuse_broken(node, status, left);
     if (status != PINN_OK) return status;
     if (left != cudaSuccess)
-        return pn_fail(PINN_DEVICE_FAILED, "graph '%s', node %zu '%s': a launch failed: %s (%s)", node->graph->name, node->number, node->name,
+        return pn_fail(PINN_DEVICE_FAILED, "graph '%s', node %zu '%s' left a CUDA error: %s (%s)", node->graph->name, node->number, node->name,
                        cudaGetErrorString(left), cudaGetErrorName(left));
     bool nothing = node->kind == PN_NODE_COPY && pn_copy_get_route(node) == PN_COPY_NOTHING;
     if (after == before && !nothing)

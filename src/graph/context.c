@@ -16,15 +16,12 @@ const char *pinn_executor_name(pinn_executor executor) {
     return (size_t)executor < sizeof executor_names / sizeof *executor_names ? executor_names[executor] : "?";
 }
 
-static void free_context(pinn_context *context) {
+static void release_context(pn_release *self) {
+    pinn_context *context = (pinn_context *)((char *)self - offsetof(pinn_context, release));
     context->backend->close(context);
     pthread_mutex_destroy(&context->fault_lock);
     pn_free(context->device_name);
     pn_free(context);
-}
-
-static void release_context(pn_release *self) {
-    free_context((pinn_context *)((char *)self - offsetof(pinn_context, release)));
 }
 
 void pn_context_reference(pinn_context *context) { atomic_fetch_add(&context->references, 1); }
@@ -64,7 +61,7 @@ pinn_status pinn_context_create(const pinn_context_options *options, pinn_contex
     *out = context;
     return PINN_OK;
 fail:
-    free_context(context);
+    pn_context_unreference(context); /* what was opened goes when no capture is open */
     return status;
 }
 

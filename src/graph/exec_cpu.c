@@ -11,20 +11,20 @@
 
 #define ALIGNMENT 256 /* bytes; cudaMalloc's, so that vectorised code may rely on one number */
 
+/* The processor's name as Linux tells it; NULL when memory is short. */
 static char *processor_name(void) {
     static const char key[] = "model name";
-    static const char unknown[] = "CPU";
     char line[512];
+    const char *name = "CPU";
     FILE *file = fopen("/proc/cpuinfo", "r");
-    char *name = NULL;
-    while (file && !name && fgets(line, sizeof line, file)) {
+    while (file && fgets(line, sizeof line, file)) {
         char *colon = strchr(line, ':');
         if (strncmp(line, key, sizeof key - 1) != 0 || !colon) continue;
-        char *value = colon + 1 + strspn(colon + 1, " \t");
-        name = pn_duplicate(value, strcspn(value, "\n"));
+        name = colon + 1 + strspn(colon + 1, " \t");
+        break;
     }
     if (file) fclose(file);
-    return name ? name : pn_duplicate(unknown, sizeof unknown - 1);
+    return pn_duplicate(name, strcspn(name, "\n"));
 }
 
 static pinn_status open_cpu(pinn_context *context, const pinn_context_options *options) {

@@ -53,7 +53,7 @@ static pinn_status enqueue_node(pn_node *node, cudaStream_t stream) {
     nvtxRangePop();
     cudaError_t left = cudaGetLastError(); /* of a launch whose result the operation did not look at */
     if (status == PINN_OK && left != cudaSuccess)
-        status = pn_fail(PINN_DEVICE_FAILED, "graph '%s', node %zu '%s': a launch failed: %s (%s)", node->graph->name, node->number, node->name,
+        status = pn_fail(PINN_DEVICE_FAILED, "graph '%s', node %zu '%s' left a CUDA error: %s (%s)", node->graph->name, node->number, node->name,
                          cudaGetErrorString(left), cudaGetErrorName(left));
     return status;
 }

@@ -1,0 +1,213 @@
+/* The graph layer on the CPU executor, and its process-wide parts: releases that wait for captures, failing allocations. */
+#include "graph/graph.h"
+
+#define DEVICE_FORM(name) NULL
+#include "refusals.h"
+
+/* A test asks for more memory than there is: AddressSanitizer's allocator then has to fail as malloc does. */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void) { return "allocator_may_return_null=1"; }
+
+/* ---- releases wait for captures -------------------------------------------------------------------------------------------- */
+
+typedef struct probe {
+    pn_release release;
+    atomic_int runs;
+} probe;
+
+static void run_probe(pn_release *self) { atomic_fetch_add(&((probe *)self)->runs, 1); }
+
+START_TEST(releases_wait_for_every_capture) {
+    probe probes[3] = {{.release.run = run_probe}, {.release.run = run_probe}, {.release.run = run_probe}};
+    pn_release_push(&probes[0].release);
+    ck_assert_int_eq(probes[0].runs, 1);
+    pn_capture_open();
+    pn_capture_open();
+    pn_release_push(&probes[1].release);
+    pn_release_push(&probes[2].release);
+    pn_capture_close();
+    ck_assert_int_eq(probes[1].runs + probes[2].runs, 0);
+    pn_capture_close();
+    ck_assert_int_eq(probes[1].runs, 1);
+    ck_assert_int_eq(probes[2].runs, 1);
+}
+END_TEST
+
+static atomic_int open_captures, releases_during_capture, releases_done;
+
+typedef struct counted {
+    pn_release release;
+} counted;
+
+static void run_counted(pn_release *self) {
+    if (atomic_load(&open_captures) > 0) atomic_fetch_add(&releases_during_capture, 1);
+    atomic_fetch_add(&releases_done, 1);
+    free(self);
+}
+
+static void *push_and_capture(void *unused) {
+    (void)unused;
+    for (int i = 0; i < 2000; i++) {
+        if (i % 3 == 0) {
+            pn_capture_open();
+            atomic_fetch_add(&open_captures, 1);
+        }
+        if (i % 51 == 1) { /* 51 = 3*17: never with a capture open on this thread */
+            pn_exclusive_open();
+            if (atomic_load(&open_captures) > 0) atomic_fetch_add(&releases_during_capture, 1);
+            pn_exclusive_close();
+        }
+        counted *item = calloc(1, sizeof *item);
+        item->release.run = run_counted;
+        pn_release_push(&item->release);
+        if (i % 3 == 0) {
+            atomic_fetch_sub(&open_captures, 1);
+            pn_capture_close();
+        }
+    }
+    return NULL;
+}
+
+START_TEST(releases_and_captures_on_threads_exclude_each_other) {
+    pthread_t thread[4];
+    for (int i = 0; i < 4; i++) ck_assert_int_eq(pthread_create(&thread[i], NULL, push_and_capture, NULL), 0);
+    for (int i = 0; i < 4; i++) pthread_join(thread[i], NULL);
+    ck_assert_int_eq(releases_during_capture, 0);
+    ck_assert_int_eq(releases_done, 4 * 2000);
+}
+END_TEST
+
+START_TEST(plane_memory_outlives_an_open_capture) {
+    set_up();
+    pinn_plane *x = new_plane("x", PINN_DEVICE, 64);
+    char *memory = pinn_plane_address(x);
+    pn_capture_open();
+    pinn_plane_destroy(x);
+    memset(memory, 1, 64); /* still there, or AddressSanitizer stops here */
+    tear_down();           /* even the context: it goes after its last plane */
+    pn_capture_close();
+}
+END_TEST
+
+static void *generate(void *out) {
+    for (int i = 0; i < 1000; i++) ((uint64_t *)out)[i] = pn_generation_next();
+    return NULL;
+}
+
+static int compare(const void *a, const void *b) {
+    uint64_t first = *(const uint64_t *)a, second = *(const uint64_t *)b;
+    return (first > second) - (first < second);
+}
+
+START_TEST(generations_never_repeat) {
+    static uint64_t all[4 * 1000];
+    pthread_t thread[4];
+    for (int i = 0; i < 4; i++) ck_assert_int_eq(pthread_create(&thread[i], NULL, generate, all + 1000 * i), 0);
+    for (int i = 0; i < 4; i++) pthread_join(thread[i], NULL);
+    qsort(all, 4000, sizeof *all, compare);
+    for (int i = 1; i < 4000; i++) ck_assert_uint_ne(all[i], all[i - 1]);
+}
+END_TEST
+
+/* ---- every allocation may fail --------------------------------------------------------------------------------------------- */
+
+static pinn_status use_everything(int32_t *result) {
+    pinn_context *own = NULL;
+    pinn_graph *g = NULL;
+    pinn_plane *x = NULL, *view = NULL, *home = NULL;
+    char *text = NULL;
+    counter calls = {0};
+    add_arguments arguments = {.count = 1, .amount = 1};
+    pinn_context_options options = {.executor = PINN_EXECUTOR_CPU};
+    pinn_status status;
+    PN_TRY(pinn_context_create(&options, &own));
+    PN_TRY(pinn_graph_create(own, "g", &g));
+    PN_TRY(pinn_plane_create(own, "x", PINN_DEVICE, 8, &x));
+    PN_TRY(pinn_plane_view(x, "view", 4, 4, &view));
+    PN_TRY(pinn_plane_create(own, "home", PINN_PINNED, 4, &home));
+    for (int amount = 1; amount < 3; amount++) {
+        arguments.amount = amount;
+        PN_TRY(pinn_graph_begin(g));
+        for (int i = 0; i < 20; i++)
+            PN_TRY(pinn_graph_operation(g, &add_operation, &arguments, sizeof arguments, PINN_PLANES(view), PINN_PLANES(view)));
+        PN_TRY(pinn_graph_copy(g, view, home));
+        PN_TRY(pinn_graph_host(g, "h", count_call, &calls, PINN_PLANES(home), PINN_NO_PLANES));
+        PN_TRY(pinn_graph_launch(g, 1));
+    }
+    PN_TRY(pinn_graph_explain(g, &text));
+    free(text);
+    text = NULL;
+    PN_TRY(pinn_graph_dot(g, &text));
+    PN_TRY(pinn_plane_read(home, 0, result, 4));
+fail:
+    free(text);
+    pinn_plane_destroy(view);
+    pinn_plane_destroy(x);
+    pinn_plane_destroy(home);
+    pinn_graph_destroy(g);
+    pinn_context_destroy(own);
+    return status;
+}
+
+START_TEST(every_allocation_may_fail) {
+    int32_t result = 0;
+    long n = 0;
+    for (;; n++) {
+        pn_memory_fail_after(n);
+        pinn_status status = use_everything(&result);
+        pn_memory_fail_after(-1);
+        if (status == PINN_OK) break;
+        ck_assert_msg(status == PINN_NO_MEMORY, "allocation %ld: %s: %s", n, pinn_status_name(status), pinn_error_message());
+        ck_assert_uint_gt(strlen(pinn_error_message()), 0);
+    }
+    ck_assert_int_gt(n, 50); /* the loop did reach the library's allocations */
+    ck_assert_int_eq(result, 20 * 1 + 20 * 2);
+}
+END_TEST
+
+/* ---- a failing operation on the CPU ---------------------------------------------------------------------------------------- */
+
+START_TEST(failing_operation_ends_the_launch) {
+    static const pinn_operation bad = {"bad", fail_form, NULL};
+    set_up();
+    pinn_plane *x = new_plane("x", PINN_DEVICE, 4);
+    OK(pinn_graph_begin(graph));
+    OK(add(x, 1));
+    OK(pinn_graph_operation(graph, &bad, NULL, 0, PINN_PLANES(x), PINN_PLANES(x)));
+    OK(add(x, 1));
+    FAILS(pinn_graph_launch(graph, 3), PINN_NUMERIC, "graph 'g', node 2 'bad' failed with PINN_NUMERIC");
+    ck_assert_int_eq(value_of(x), 1);
+    ck_assert_uint_eq(stats_of(graph).enqueued, 0);
+    pinn_plane_destroy(x);
+    tear_down();
+}
+END_TEST
+
+START_TEST(cuda_without_a_device_is_unsupported) {
+    pinn_context *made = NULL;
+    pinn_context_options options = {.executor = PINN_EXECUTOR_GRAPH, .device = 1000};
+    ck_assert_int_eq((int)pinn_context_create(&options, &made), (int)PINN_UNSUPPORTED);
+    ck_assert_ptr_null(made);
+    ck_assert_int_ge(pinn_device_count(), 0);
+}
+END_TEST
+
+int main(void) {
+    int failed = run_conformance(PINN_EXECUTOR_CPU, "graph: cpu", false);
+    TCase *tests = tcase_create("process");
+    tcase_set_timeout(tests, 60);
+    tcase_add_test(tests, releases_wait_for_every_capture);
+    tcase_add_test(tests, releases_and_captures_on_threads_exclude_each_other);
+    tcase_add_test(tests, plane_memory_outlives_an_open_capture);
+    tcase_add_test(tests, generations_never_repeat);
+    tcase_add_test(tests, every_allocation_may_fail);
+    tcase_add_test(tests, failing_operation_ends_the_launch);
+    tcase_add_test(tests, cuda_without_a_device_is_unsupported);
+    Suite *suite = suite_create("graph: process");
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    failed += srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
