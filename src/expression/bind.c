@@ -27,7 +27,7 @@ typedef struct binding {
     pinn_status status; /* NO_MEMORY of a definition */
 } binding;
 
-static pinn_status compile(pn_scope *scope, pn_source *source, unsigned allow, size_t visible, unsigned *uses, pn_value *out);
+static pinn_status compile(pn_scope *scope, pn_source *source, size_t visible, unsigned *uses, pn_value *out);
 
 static pn_excerpt node_text(const binding *b, const pn_syntax *node) { return pn_source_excerpt(b->source, node->begin, node->end); }
 static pn_excerpt name_text(const binding *b, const pn_syntax *node) { return pn_source_excerpt(b->source, node->at, node->name_end); }
@@ -53,10 +53,12 @@ static bool permit(binding *b, const pn_syntax *node, pn_allow kind) {
     const char *hint = b->allow & PN_ALLOW_FIELDS        ? "a formula of coordinates, fields and constants stands here"
                        : b->allow & PN_ALLOW_COORDINATES ? "a formula of coordinates and constants stands here"
                                                          : "numbers, pi and constants stand here";
-    if (kind == PN_ALLOW_NORMAL)
-        pn_source_report(b->source, node->at, "the outward normal exists in conditions on faces only", "\"%s\" is not allowed here", name.text);
-    else
-        pn_source_report(b->source, node->at, hint, "%s \"%s\" is not allowed here", kind == PN_ALLOW_FIELDS ? "field" : "coordinate", name.text);
+    if (kind == PN_ALLOW_NORMAL) hint = "the outward normal exists in conditions on faces only";
+    pn_source_report(b->source, node->at, hint, "%s\"%s\" is not allowed here",
+                     node->kind == PN_SYNTAX_CALL || kind == PN_ALLOW_NORMAL ? ""
+                     : kind == PN_ALLOW_FIELDS                              ? "field "
+                                                                            : "coordinate ",
+                     name.text);
     return false;
 }
 
@@ -140,14 +142,15 @@ static pn_value bind_derivative(binding *b, const pn_syntax *node, const pn_suff
         return PN_NONE;
     }
     if (!permit(b, node, PN_ALLOW_FIELDS)) return PN_NONE;
-    if (suffix->order > PN_MAX_ORDER) {
+    const pn_reading *reading = &suffix->reading[0];
+    if (reading->order > PN_MAX_ORDER) {
         char hint[64];
         snprintf(hint, sizeof hint, "the highest order is %d", PN_MAX_ORDER);
         if (tell(b, node))
-            pn_source_report(b->source, node->at, hint, "\"%s\" is a derivative of order %u", name_text(b, node).text, suffix->order);
+            pn_source_report(b->source, node->at, hint, "\"%s\" is a derivative of order %u", name_text(b, node).text, reading->order);
         return PN_NONE;
     }
-    return bind_channel(b, suffix->field->index, suffix->coordinate[0], suffix->order);
+    return bind_channel(b, reading->field->index, reading->coordinate, reading->order);
 }
 
 /* Compiles a definition unless that has been done; its own errors stand at its own place, once. */
@@ -159,11 +162,11 @@ static pn_value bind_definition(binding *b, const pn_syntax *node, unsigned inde
             return PN_NONE;
         }
         pn_definition *definition = &scope->definition[index];
-        pn_source source = {.text = definition->text, .at = definition->at, .list = b->source->list};
+        pn_source source = {.text = definition->text, .at = definition->at, .allow = ALLOW_ALL, .list = b->source->list};
         unsigned uses = 0;
         pn_value value = PN_NONE;
         scope->depth++;
-        pinn_status status = compile(scope, &source, ALLOW_ALL, index, &uses, &value);
+        pinn_status status = compile(scope, &source, index, &uses, &value);
         scope->depth--;
         if (status == PINN_NO_MEMORY) {
             b->status = status;
@@ -215,7 +218,7 @@ static pn_value bind_name(binding *b, const pn_syntax *node) {
         b->status = status;
         return PN_NONE;
     }
-    if (suffix.field) return bind_derivative(b, node, &suffix);
+    if (suffix.ways) return bind_derivative(b, node, &suffix);
     report_unknown(b, node);
     return PN_NONE;
 }
@@ -275,7 +278,7 @@ static void report_callee(binding *b, const pn_syntax *node) {
     pn_suffix suffix = {0};
     if (!known && pn_suffix_split(b->scope, name, length, &suffix) != PINN_OK) b->status = PINN_NO_MEMORY;
     char buffer[256];
-    if ((known && known->kind == PN_NAME_FIELD) || suffix.field) {
+    if ((known && known->kind == PN_NAME_FIELD) || suffix.ways) {
         snprintf(buffer, sizeof buffer, "write %s alone: fields depend on all coordinates; for a product write %s*(...)", shown.text, shown.text);
         pn_source_report(b->source, node->at, buffer, "\"%s\" is a %s, not a function", shown.text, known ? "field" : "derivative");
     } else if (known || is_pi || pn_scope_normal(b->scope, name, length)) {
@@ -405,11 +408,11 @@ static pinn_status bind(binding *b, pn_value *out) {
     return PINN_OK;
 }
 
-/* `source` needs its text, position and list; the length is found here. `out` is written only on success. */
-static pinn_status compile(pn_scope *scope, pn_source *source, unsigned allow, size_t visible, unsigned *uses, pn_value *out) {
+/* `source` has all but its length, which is found here. `out` is written only on success. */
+static pinn_status compile(pn_scope *scope, pn_source *source, size_t visible, unsigned *uses, pn_value *out) {
     pinn_status status = PINN_OK;
     pn_tree tree = {0};
-    binding b = {.scope = scope, .source = source, .tree = &tree, .allow = allow | PN_ALLOW_CONSTANTS, .visible = visible};
+    binding b = {.scope = scope, .source = source, .tree = &tree, .allow = source->allow, .visible = visible};
     pn_value value = PN_NONE;
     source->length = strnlen(source->text, PN_MAX_TEXT + 1);
     if (source->length > PN_MAX_TEXT) {
@@ -432,9 +435,9 @@ fail:
 }
 
 pinn_status pn_expression_compile(pn_scope *scope, const char *text, pn_position at, unsigned allow, pn_diagnostics *list, pn_value *out) {
-    pn_source source = {.text = text, .at = at, .list = list};
+    pn_source source = {.text = text, .at = at, .allow = allow, .list = list};
     unsigned uses;
-    pinn_status status = compile(scope, &source, allow, scope->definitions, &uses, out);
+    pinn_status status = compile(scope, &source, scope->definitions, &uses, out);
     return status == PINN_CONFIG ? pn_fail(PINN_CONFIG, "an expression has errors; its diagnostics say which") : status;
 }
 

@@ -21,6 +21,7 @@ typedef struct pn_source {
     const char *text; /* borrowed */
     size_t length;    /* bytes */
     pn_position at;   /* where text[0] stands in the file */
+    unsigned allow;   /* pn_allow bits: what it may mention */
     pn_diagnostics *list;
     size_t errors;
 } pn_source;
@@ -171,12 +172,15 @@ const char *pn_scope_nearest(const pn_scope *scope, const char *name, size_t len
 
 /* ---- Derivatives written as a suffix ------------------------------------------------------------------------------------------ */
 
+typedef struct pn_reading { /* one way to read a name as a derivative */
+    const pn_name *field;
+    unsigned order;
+    unsigned coordinate[PN_MAX_ORDER]; /* as far as they fit */
+} pn_reading;
+
 typedef struct pn_suffix {
-    const pn_name *field; /* NULL: the name is no derivative */
-    unsigned ways;        /* ways to read it; more than one is ambiguous (counted up to 3) */
-    unsigned order;       /* of the first way */
-    unsigned coordinate[2][PN_MAX_ORDER]; /* of the first and second way, as far as it fits */
-    unsigned length[2];   /* order of the two ways */
+    unsigned ways; /* 0: the name is no derivative; more than one: ambiguous (counted up to 3 a field) */
+    pn_reading reading[2]; /* the first two ways */
 } pn_suffix;
 
 /* Reads "u_xxt". Errors: NO_MEMORY. */

@@ -111,6 +111,10 @@ static void report_assignment(parser *p, pn_token sign, uint32_t left, uint32_t 
         pn_source_report(p->source, sign.begin, "to compare write \"==\"", "\"=\" inside an expression");
         return;
     }
+    if (!(p->source->allow & PN_ALLOW_FIELDS)) {
+        pn_source_report(p->source, sign.begin, "write the right-hand side alone", "\"=\" inside an expression");
+        return;
+    }
     const pn_syntax *lhs = &p->tree.node[left], *rhs = &p->tree.node[right];
     char hint[256] = "a residual is one expression that should be zero: write lhs - (rhs)";
     if (lhs->end - lhs->begin < 60 && rhs->end - rhs->begin < 60 && lhs->end > lhs->begin && rhs->end > rhs->begin)

@@ -185,8 +185,8 @@ const char *pn_scope_name_error(pn_scope *scope, const char *name) {
         snprintf(message, size, "\"%s\" is reserved for the normal's component along %s", name, normal->text);
     else if (pn_suffix_split(scope, name, length, &suffix) != PINN_OK)
         snprintf(message, size, "\"%s\" could not be checked: out of memory", name);
-    else if (suffix.field)
-        snprintf(message, size, "\"%s\" would read as a derivative of the field \"%s\"", name, suffix.field->text);
+    else if (suffix.ways)
+        snprintf(message, size, "\"%s\" would read as a derivative of the field \"%s\"", name, suffix.reading[0].field->text);
     else
         return NULL;
     return message;

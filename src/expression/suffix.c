@@ -31,10 +31,9 @@ static uint8_t *count_ways(const pn_scope *scope, const char *name, size_t lengt
     return ways;
 }
 
-/* Way number `skip` to read name[begin..]: its order; the coordinates of it that fit. */
-static unsigned read_way(const pn_scope *scope, const char *name, size_t begin, size_t length, const uint8_t *ways, unsigned skip,
-                         unsigned coordinate[PN_MAX_ORDER]) {
-    unsigned order = 0;
+/* Way number `skip` to read name[begin..]. */
+static pn_reading read_way(const pn_scope *scope, const char *name, size_t begin, size_t length, const uint8_t *ways, unsigned skip) {
+    pn_reading reading = {0};
     for (size_t p = begin; p < length;) {
         for (size_t c = 0; c < scope->coordinates; c++) {
             const pn_name *next = &scope->name[c];
@@ -44,13 +43,13 @@ static unsigned read_way(const pn_scope *scope, const char *name, size_t begin, 
                 skip -= below;
                 continue;
             }
-            if (order < PN_MAX_ORDER) coordinate[order] = (unsigned)c;
-            order++;
+            if (reading.order < PN_MAX_ORDER) reading.coordinate[reading.order] = (unsigned)c;
+            reading.order++;
             p += next->length;
             break;
         }
     }
-    return order;
+    return reading;
 }
 
 pinn_status pn_suffix_split(const pn_scope *scope, const char *name, size_t length, pn_suffix *out) {
@@ -65,12 +64,13 @@ pinn_status pn_suffix_split(const pn_scope *scope, const char *name, size_t leng
         if (name[p] != '_' || ways[p + 1] == 0) continue;
         const pn_name *field = pn_scope_field(scope, name, p);
         if (!field) continue;
-        for (unsigned way = 0; way < ways[p + 1] && suffix.ways + way < 2; way++)
-            suffix.length[suffix.ways + way] = read_way(scope, name, p + 1, length, ways, way, suffix.coordinate[suffix.ways + way]);
-        if (!suffix.field) suffix.field = field;
+        for (unsigned way = 0; way < ways[p + 1] && suffix.ways + way < 2; way++) {
+            pn_reading *reading = &suffix.reading[suffix.ways + way];
+            *reading = read_way(scope, name, p + 1, length, ways, way);
+            reading->field = field;
+        }
         suffix.ways += ways[p + 1];
     }
-    suffix.order = suffix.length[0];
     pn_free(ways);
     *out = suffix;
     return PINN_OK;
@@ -79,16 +79,16 @@ pinn_status pn_suffix_split(const pn_scope *scope, const char *name, size_t leng
 /* ---- Reports ------------------------------------------------------------------------------------------------------------------ */
 
 /* "d(u, x, x)" */
-static void print_form(const pn_scope *scope, const pn_suffix *suffix, unsigned way, char *buffer, size_t size) {
-    size_t at = (size_t)snprintf(buffer, size, "d(%s", suffix->field->text);
-    for (unsigned i = 0; i < suffix->length[way] && i < PN_MAX_ORDER && at < size; i++)
-        at += (size_t)snprintf(buffer + at, size - at, ", %s", scope->name[suffix->coordinate[way][i]].text);
+static void print_form(const pn_scope *scope, const pn_reading *reading, char *buffer, size_t size) {
+    size_t at = (size_t)snprintf(buffer, size, "d(%s", reading->field->text);
+    for (unsigned i = 0; i < reading->order && i < PN_MAX_ORDER && at < size; i++)
+        at += (size_t)snprintf(buffer + at, size - at, ", %s", scope->name[reading->coordinate[i]].text);
     if (at < size) snprintf(buffer + at, size - at, ")");
 }
 
 void pn_suffix_report_ambiguous(const pn_scope *scope, pn_source *source, size_t begin, size_t length, const pn_suffix *suffix) {
     char form[2][100], hint[256];
-    for (unsigned way = 0; way < 2; way++) print_form(scope, suffix, way, form[way], sizeof form[way]);
+    for (unsigned way = 0; way < 2; way++) print_form(scope, &suffix->reading[way], form[way], sizeof form[way]);
     snprintf(hint, sizeof hint, "write %s or %s", form[0], form[1]);
     pn_source_report(source, begin, hint, "\"%s\" can be read in more than one way", pn_source_excerpt(source, begin, begin + length).text);
 }
