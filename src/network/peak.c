@@ -35,7 +35,7 @@ static pinn_status multiply_cpu(const pinn_run *run) {
     const pn_product product = square(p->size);
     const size_t matrix = p->size * p->size * pn_real_bytes(p->real);
 #pragma omp parallel
-    pn_product_run(&product, p->real, run->read[0], run->read[0], 0, (char *)run->write[0] + (size_t)omp_get_thread_num() * matrix);
+    pn_product_run(&product, p->real, run->read[0], run->read[0], false, (char *)run->write[0] + (size_t)omp_get_thread_num() * matrix);
     return PINN_OK;
 }
 
@@ -60,7 +60,6 @@ pinn_status pn_product_peak(pinn_context *context, pn_real real, bool tf32, doub
     pinn_graph *graph = NULL;
     double best = 0;
     pinn_status status;
-    if (cpu) pn_product_hold_threads();
     PN_TRY(pinn_plane_create(context, "factor", PINN_DEVICE, matrix, &factor));
     PN_TRY(pinn_plane_create(context, "product", PINN_DEVICE, copies * matrix, &product));
     PN_TRY(fill(factor, real, p.size * p.size));
