@@ -143,4 +143,23 @@ static inline void case_verify(const program_case *c) {
     free(sum);
 }
 
+/* Adds a kernel's rows of partial sums to the sum outputs, as a reduction would. */
+static inline void case_fold(program_case *c, size_t rows, const void *partial_real, const double *partial_f64) {
+    size_t at_real = 0, at_f64 = 0, real_row = 0, f64_row = 0;
+    for (size_t o = 0; o < CASE_OUTPUTS; o++) {
+        real_row += c->kind[o] == PN_SUM_POINTS ? c->width : 0;
+        f64_row += c->kind[o] == PN_SUM_POINTS_F64 ? c->width : 0;
+    }
+    for (size_t o = 0; o < CASE_OUTPUTS; o++)
+        for (size_t j = 0; j < c->width && c->kind[o] != PN_STORE && c->points > 0; j++) {
+            const bool f64 = c->kind[o] == PN_SUM_POINTS_F64;
+            const pn_real kept = case_sums_f64(c, o) ? PN_FLOAT64 : PN_FLOAT32;
+            double sum = pn_real_get(kept, c->out[o], j * c->out_stride[o].column);
+            for (size_t r = 0; r < rows; r++)
+                sum += f64 ? partial_f64[r * f64_row + at_f64 + j] : pn_real_get(c->real, partial_real, r * real_row + at_real + j);
+            pn_real_set(kept, c->out[o], j * c->out_stride[o].column, sum);
+            if (j == c->width - 1) *(f64 ? &at_f64 : &at_real) += c->width;
+        }
+}
+
 #endif

@@ -1,0 +1,301 @@
+/* The CUDA text of programs, without a GPU: compiled by NVRTC for real, and run on the host by emulation. The cache of compiled code. */
+#include "emulate.h"
+#include "operation_case.h"
+#include "pointwise/kernel.h"
+
+#include <dirent.h>
+#include <sys/stat.h>
+
+/* ---- emulation ------------------------------------------------------------------------------------------------------------------- */
+
+static emulated_kernel *compile_on_host(const pn_section *section, size_t count, void **library) {
+    const pn_program *program[8];
+    pn_text source = {0};
+    for (size_t i = 0; i < count; i++) program[i] = section[i].program;
+    ck_assert_int_eq(pn_kernel_source("pointwise", program, count, &source), PINN_OK);
+    emulated_kernel *kernel = emulate_compile(source.data, library);
+    pn_text_free(&source);
+    return kernel;
+}
+
+static void emulate(emulated_kernel *kernel, const pn_grid *grid, const void *const *in, void *const *out, void *const *partial_real,
+                    double *const *partial_f64) {
+    uint64_t word[PN_KERNEL_WORDS];
+    pn_grid_fill(grid, in, out, partial_real, partial_f64, word);
+    kernel(grid->blocks, word);
+}
+
+/* Four sections of three programs: two share their code, one has no points, widths with one and with several columns of blocks. */
+START_TEST(emulated_sections) {
+    enum { SECTIONS = 4 };
+    static const size_t width[SECTIONS] = {20, 700, 20, 1}, points[SECTIONS] = {1000, 9, 77, 0};
+    program_case c[SECTIONS];
+    pn_section section[SECTIONS];
+    const void *in[SECTIONS * CASE_INPUTS];
+    void *out[SECTIONS * CASE_OUTPUTS], *partial_real[SECTIONS], *library;
+    double *partial_f64[SECTIONS];
+    pn_grid grid;
+    for (size_t s = 0; s < SECTIONS; s++) {
+        case_create(&c[s], (pn_real)_i, width[s], points[s]);
+        section[s] = (pn_section){c[s].program, points[s]};
+        memcpy(in + s * CASE_INPUTS, c[s].in, sizeof c[s].in);
+        memcpy(out + s * CASE_OUTPUTS, c[s].out, sizeof c[s].out);
+    }
+    emulated_kernel *kernel = compile_on_host(section, SECTIONS, &library);
+    ck_assert_int_eq(pn_grid_create(section, SECTIONS, &grid), PINN_OK);
+    for (size_t s = 0; s < SECTIONS; s++) {
+        partial_real[s] = malloc(grid.rows[s] * 2 * width[s] * sizeof(double) + 1);
+        partial_f64[s] = malloc(grid.rows[s] * width[s] * sizeof(double) + 1);
+    }
+    ck_assert_uint_eq(grid.rows[3], 0);
+    if (kernel) {
+        emulate(kernel, &grid, in, out, partial_real, partial_f64);
+        dlclose(library);
+    }
+    for (size_t s = 0; s < SECTIONS; s++) {
+        case_fold(&c[s], grid.rows[s], partial_real[s], partial_f64[s]);
+        if (kernel) case_verify(&c[s]);
+        free(partial_real[s]);
+        free(partial_f64[s]);
+        case_destroy(&c[s]);
+    }
+    pn_grid_free(&grid);
+}
+END_TEST
+
+START_TEST(emulated_operations) {
+    const pn_real real = (pn_real)_i;
+    pn_program *program = operation_program(real);
+    const pn_section section = {program, OPERATION_POINTS};
+    void *in[3], *out[OPERATIONS], *library, *none = NULL;
+    double *none_f64 = NULL;
+    pn_grid grid;
+    for (int k = 0; k < 3; k++) in[k] = malloc(OPERATION_POINTS * sizeof(double));
+    for (int o = 0; o < OPERATIONS; o++) out[o] = malloc(OPERATION_POINTS * sizeof(double));
+    operation_data(real, in);
+    ck_assert_int_eq(pn_grid_create(&section, 1, &grid), PINN_OK);
+    emulated_kernel *kernel = compile_on_host(&section, 1, &library);
+    if (kernel) {
+        emulate(kernel, &grid, (const void *const *)in, out, &none, &none_f64);
+        operation_compare(program, (const void *const *)in, out);
+        dlclose(library);
+    }
+    for (int k = 0; k < 3; k++) free(in[k]);
+    for (int o = 0; o < OPERATIONS; o++) free(out[o]);
+    pn_grid_free(&grid);
+    pn_program_destroy(program);
+}
+END_TEST
+
+/* ---- text and grid --------------------------------------------------------------------------------------------------------------- */
+
+START_TEST(equal_programs_share_code) {
+    program_case a, b, c;
+    pn_text source = {0};
+    case_create(&a, PN_FLOAT32, 20, 10);
+    case_create(&b, PN_FLOAT32, 20, 999);
+    case_create(&c, PN_FLOAT32, 21, 10);
+    const pn_program *const program[] = {a.program, c.program, b.program};
+    ck_assert_int_eq(pn_kernel_source("k", program, 3, &source), PINN_OK);
+    ck_assert_ptr_nonnull(strstr(source.data, "operands0 group0[2];"));
+    ck_assert_ptr_nonnull(strstr(source.data, "operands1 group1[1];"));
+    ck_assert_ptr_null(strstr(source.data, "lane2"));
+    pn_text_free(&source);
+    case_destroy(&a);
+    case_destroy(&b);
+    case_destroy(&c);
+}
+END_TEST
+
+START_TEST(impossible_kernels_are_refused) {
+    program_case a, b;
+    pn_text source = {0};
+    case_create(&a, PN_FLOAT32, 20, 10);
+    case_create(&b, PN_FLOAT64, 20, 10);
+    const pn_program *const program[] = {a.program, b.program};
+    ck_assert_int_eq(pn_kernel_source("k", program, 2, &source), PINN_BAD_ARGUMENT);
+    ck_assert_int_eq(pn_kernel_source("a b", program, 1, &source), PINN_BAD_ARGUMENT);
+    ck_assert_int_eq(pn_kernel_source("k", program, 0, &source), PINN_BAD_ARGUMENT);
+    enum { MANY = PN_KERNEL_WORDS / 19 + 1 }; /* a case's section: 8 inputs, 6 stores, 2 arrays of sums, 3 sizes */
+    pn_section *section = calloc(MANY, sizeof *section);
+    for (size_t i = 0; i < MANY; i++) section[i] = (pn_section){a.program, 10};
+    pn_grid grid;
+    ck_assert_uint_eq(pn_section_words(a.program), 19);
+    ck_assert_int_eq(pn_grid_create(section, MANY, &grid), PINN_UNSUPPORTED);
+    ck_assert_int_eq(pn_grid_create(section, MANY - 1, &grid), PINN_OK);
+    pn_grid_free(&grid);
+    free(section);
+    pn_text_free(&source);
+    case_destroy(&a);
+    case_destroy(&b);
+}
+END_TEST
+
+/* Every column and no thread twice: columns * rows threads, tiles * columns >= width. */
+START_TEST(shapes_cover_the_width) {
+    for (size_t width = 1; width < 3000; width++) {
+        const pn_shape shape = pn_shape_choose(width);
+        ck_assert_uint_ge((size_t)shape.tiles * shape.columns, width);
+        ck_assert_uint_lt((size_t)(shape.tiles - 1) * shape.columns, width);
+        ck_assert_uint_ge(shape.rows, 1);
+        ck_assert_uint_le(shape.rows * shape.columns, PN_BLOCK_THREADS);
+        ck_assert_uint_ge(2 * width * shape.rows, (size_t)shape.tiles * PN_BLOCK_THREADS); /* half of the threads work, at least */
+    }
+}
+END_TEST
+
+/* ---- cache ------------------------------------------------------------------------------------------------------------------------ */
+
+static char folder[64];
+
+static void make_cache(void) {
+    strcpy(folder, "/tmp/pinn-cache-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    setenv("PINN_CACHE", folder, 1);
+}
+
+/* The only file in the cache, or none. */
+static bool cached_file(char path[400]) {
+    DIR *list = opendir(folder);
+    size_t count = 0;
+    for (struct dirent *entry; list && (entry = readdir(list));)
+        if (entry->d_name[0] != '.') {
+            snprintf(path, 400, "%s/%s", folder, entry->d_name);
+            count++;
+        }
+    if (list) closedir(list);
+    ck_assert_uint_le(count, 1);
+    return count == 1;
+}
+
+static void remove_cache(void) {
+    char path[400];
+    if (cached_file(path)) unlink(path);
+    ck_assert_int_eq(rmdir(folder), 0);
+}
+
+START_TEST(cache_keeps_and_checks) {
+    char path[400], code[1000];
+    void *found = NULL;
+    size_t bytes = 0;
+    for (size_t i = 0; i < sizeof code; i++) code[i] = (char)(i * 7);
+    make_cache();
+    ck_assert(!pn_cache_find("key", &found, &bytes));
+    pn_cache_keep("key", code, sizeof code);
+    ck_assert(pn_cache_find("key", &found, &bytes));
+    ck_assert_uint_eq(bytes, sizeof code);
+    ck_assert_mem_eq(found, code, bytes);
+    pn_free(found);
+
+    ck_assert(cached_file(path));
+    pn_text whole = {0};
+    ck_assert_int_eq(pn_text_read_file(&whole, path, 1 << 20), PINN_OK);
+    for (size_t damaged = 0; damaged < whole.length; damaged += 11) { /* one byte wrong, anywhere: header, key or code */
+        whole.data[damaged] ^= 64;
+        ck_assert_int_eq(pn_text_write_file(&whole, path), PINN_OK);
+        ck_assert_msg(!pn_cache_find("key", &found, &bytes), "damage at byte %zu was not seen", damaged);
+        whole.data[damaged] ^= 64;
+    }
+    for (size_t length = 0; length < whole.length; length += 97) { /* cut short */
+        const pn_text part = {.data = whole.data, .length = length};
+        ck_assert_int_eq(pn_text_write_file(&part, path), PINN_OK);
+        ck_assert(!pn_cache_find("key", &found, &bytes));
+    }
+    ck_assert_int_eq(pn_text_write_file(&whole, path), PINN_OK);
+    ck_assert(pn_cache_find("key", &found, &bytes));
+    pn_free(found);
+    pn_text_free(&whole);
+    remove_cache();
+}
+END_TEST
+
+START_TEST(cache_may_be_unusable) {
+    void *found;
+    size_t bytes;
+    setenv("PINN_CACHE", "/dev/null/nowhere", 1);
+    pn_cache_keep("key", "code", 4);
+    ck_assert(!pn_cache_find("key", &found, &bytes));
+}
+END_TEST
+
+/* ---- NVRTC ------------------------------------------------------------------------------------------------------------------------- */
+
+#ifdef PINN_HAVE_CUDA
+static const char *const architectures[] = {"sm_80", "sm_90", "compute_90"};
+
+START_TEST(nvrtc_compiles_everything) {
+    const pn_real real = _i < 3 ? PN_FLOAT32 : PN_FLOAT64;
+    const char *architecture = architectures[_i % 3];
+    program_case c;
+    pn_program *operations = operation_program(real);
+    pn_text source = {0};
+    void *code = NULL, *again = NULL;
+    size_t bytes = 0, bytes_again = 0;
+    make_cache();
+    case_create(&c, real, 64, 10);
+    const pn_program *const program[] = {operations, c.program, c.program};
+    ck_assert_int_eq(pn_kernel_source("pointwise", program, 3, &source), PINN_OK);
+    ck_assert_msg(pn_kernel_compile(source.data, architecture, &code, &bytes) == PINN_OK, "%s", pinn_error_message());
+    ck_assert_uint_gt(bytes, 1000);
+    char path[400];
+    ck_assert(cached_file(path));
+    ck_assert_int_eq(pn_kernel_compile(source.data, architecture, &again, &bytes_again), PINN_OK);
+    ck_assert_uint_eq(bytes_again, bytes);
+    ck_assert_mem_eq(again, code, bytes);
+    pn_free(code);
+    pn_free(again);
+    pn_text_free(&source);
+    pn_program_destroy(operations);
+    case_destroy(&c);
+    remove_cache();
+}
+END_TEST
+
+START_TEST(nvrtc_says_what_is_wrong) {
+    void *code = NULL;
+    size_t bytes;
+    make_cache();
+    ck_assert_int_eq(pn_kernel_compile("int f() { return nonsense; }", "sm_90", &code, &bytes), PINN_DEVICE_FAILED);
+    ck_assert_ptr_null(code);
+    ck_assert_ptr_nonnull(strstr(pinn_error_message(), "nonsense"));
+    ck_assert_int_eq(pn_kernel_compile("", "sm_1", &code, &bytes), PINN_DEVICE_FAILED);
+    remove_cache();
+}
+END_TEST
+#else
+START_TEST(nothing_compiles_without_cuda) {
+    void *code = NULL;
+    size_t bytes;
+    ck_assert_int_eq(pn_kernel_compile("", "sm_90", &code, &bytes), PINN_UNSUPPORTED);
+    ck_assert_ptr_null(code);
+}
+END_TEST
+#endif
+
+int main(void) {
+    Suite *suite = suite_create("kernel");
+    TCase *text = tcase_create("text"), *cache = tcase_create("cache"), *compiler = tcase_create("compiler");
+    tcase_set_timeout(text, 120);
+    tcase_set_timeout(compiler, 120);
+    tcase_add_loop_test(text, emulated_sections, 0, 2);
+    tcase_add_loop_test(text, emulated_operations, 0, 2);
+    tcase_add_test(text, equal_programs_share_code);
+    tcase_add_test(text, impossible_kernels_are_refused);
+    tcase_add_test(text, shapes_cover_the_width);
+    tcase_add_test(cache, cache_keeps_and_checks);
+    tcase_add_test(cache, cache_may_be_unusable);
+#ifdef PINN_HAVE_CUDA
+    tcase_add_loop_test(compiler, nvrtc_compiles_everything, 0, 6);
+    tcase_add_test(compiler, nvrtc_says_what_is_wrong);
+#else
+    tcase_add_test(compiler, nothing_compiles_without_cuda);
+#endif
+    suite_add_tcase(suite, text);
+    suite_add_tcase(suite, cache);
+    suite_add_tcase(suite, compiler);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    const int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? 1 : 0;
+}
