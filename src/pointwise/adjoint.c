@@ -12,8 +12,9 @@ static void keep_dependent(const pn_ir *ir, const pn_value *variable, size_t cou
     for (size_t i = 0; i < count; i++)
         if (variable[i] < limit) depends[variable[i]] = true;
     for (size_t i = 0; i < limit; i++) {
-        const pn_node *node = &ir->node[i];
-        for (int k = 0; k < pn_op_arity(node->op); k++) depends[i] |= depends[pn_node_operand(node, k)];
+        pn_value step[3];
+        int steps = pn_ir_steps(ir, (pn_value)i, step);
+        for (int k = 0; k < steps; k++) depends[i] |= depends[step[k]];
         active[i] &= depends[i];
     }
 }
@@ -25,17 +26,15 @@ static void accumulate(pn_ir *ir, pn_value *adjoint, pn_value term) {
 static void sweep(pn_ir *ir, const bool *active, pn_value *adjoint, size_t limit) {
     for (size_t i = limit; i-- > 0;) {
         if (!active[i] || adjoint[i] == PN_NONE) continue;
-        pn_node node = ir->node[i];
-        pn_value g = adjoint[i];
-        if (pn_op_arity(node.op) == 2 && node.a == node.b) { /* x*x: one term 2*x*g instead of two */
+        pn_value step[3], g = adjoint[i];
+        int steps = pn_ir_steps(ir, (pn_value)i, step);
+        if (steps == 2 && step[0] == step[1]) { /* x*x: one term 2*x*g instead of two */
             pn_value term = pn_ir_add(ir, pn_ir_chain(ir, (pn_value)i, 0, g), pn_ir_chain(ir, (pn_value)i, 1, g));
-            if (active[node.a]) accumulate(ir, &adjoint[node.a], term);
+            if (active[step[0]]) accumulate(ir, &adjoint[step[0]], term);
             continue;
         }
-        for (int k = 0; k < pn_op_arity(node.op); k++) {
-            pn_value operand = pn_node_operand(&node, k);
-            if (active[operand]) accumulate(ir, &adjoint[operand], pn_ir_chain(ir, (pn_value)i, k, g));
-        }
+        for (int k = 0; k < steps; k++)
+            if (active[step[k]]) accumulate(ir, &adjoint[step[k]], pn_ir_chain(ir, (pn_value)i, k, g));
     }
 }
 
@@ -43,7 +42,7 @@ pinn_status pn_ir_adjoint(pn_ir *ir, const pn_value *value, const pn_value *seed
                           pn_value *out) {
     pinn_status status = PINN_OK;
     size_t limit = 0;
-    bool *active = pn_ir_reach(ir, value, count, &limit);
+    bool *active = pn_ir_reach(ir, value, count, PN_WALK_DERIVATIVES, &limit);
     bool *depends = pn_allocate(limit, sizeof *depends);
     pn_value *adjoint = pn_allocate(limit, sizeof *adjoint);
     pn_value *variable = pn_allocate(wrt_count, sizeof *variable);

@@ -102,22 +102,27 @@ static bool grow(pn_ir *ir) {
     if (capacity >= PN_NONE) return false;
     pn_node *node = pn_allocate(capacity, sizeof *node);
     uint8_t *trait = pn_allocate(capacity, sizeof *trait);
+    pn_known *known = pn_allocate(capacity, sizeof *known);
     pn_value *table = pn_allocate(buckets, sizeof *table);
-    if (!node || !trait || !table) {
+    if (!node || !trait || !known || !table) {
         pn_free(node);
         pn_free(trait);
+        pn_free(known);
         pn_free(table);
         return false;
     }
     if (ir->count) {
         memcpy(node, ir->node, ir->count * sizeof *node);
         memcpy(trait, ir->trait, ir->count * sizeof *trait);
+        memcpy(known, ir->known, ir->count * sizeof *known);
     }
     pn_free(ir->node);
     pn_free(ir->trait);
+    pn_free(ir->known);
     pn_free(ir->table);
     ir->node = node;
     ir->trait = trait;
+    ir->known = known;
     ir->table = table;
     ir->capacity = capacity;
     ir->buckets = buckets;
@@ -165,6 +170,7 @@ static pn_value intern(pn_ir *ir, const pn_node *node) {
     pn_value value = (pn_value)ir->count;
     ir->node[value] = *node;
     ir->trait[value] = node_trait(ir, node);
+    ir->known[value] = (pn_known){PN_NONE, PN_NONE};
     ir->table[find_bucket(ir, node)] = value;
     ir->count++;
     return value;
@@ -189,6 +195,12 @@ pn_value pn_ir_input(pn_ir *ir, uint32_t slot) {
     return intern(ir, &node);
 }
 
+void pn_ir_know(pn_ir *ir, pn_value v, pn_value argument, pn_value derivative) {
+    if (v == PN_NONE || argument == PN_NONE || derivative == PN_NONE) return;
+    if (v > argument && pn_op_arity(ir->node[v].op) > 0 && ir->known[v].argument == PN_NONE)
+        ir->known[v] = (pn_known){argument, derivative};
+}
+
 /* ---- the graph as a whole -------------------------------------------------------------------------------------------------- */
 
 pinn_status pn_ir_create(pn_ir **out) {
@@ -205,6 +217,7 @@ void pn_ir_destroy(pn_ir *ir) {
     if (!ir) return;
     pn_free(ir->node);
     pn_free(ir->trait);
+    pn_free(ir->known);
     pn_free(ir->table);
     pn_free(ir);
 }

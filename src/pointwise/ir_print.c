@@ -82,7 +82,7 @@ static void bind(const pn_ir *ir, const bool *reached, size_t limit, uint8_t *us
 void pn_ir_print(const pn_ir *ir, const pn_value *value, size_t count, const char *(*input_name)(void *user, uint32_t slot),
                  void *user, pn_text *out) {
     size_t limit = 0;
-    bool *reached = pn_ir_reach(ir, value, count, &limit);
+    bool *reached = pn_ir_reach(ir, value, count, PN_WALK_VALUES, &limit);
     uint8_t *uses = pn_allocate(limit, sizeof *uses), *nesting = pn_allocate(limit, sizeof *nesting);
     bool *bound = pn_allocate(limit, sizeof *bound);
     if (!reached || !uses || !nesting || !bound) {

@@ -6,7 +6,7 @@
 #include "core/memory.h"
 #include "pointwise/ir_internal.h"
 
-bool *pn_ir_reach(const pn_ir *ir, const pn_value *value, size_t count, size_t *limit) {
+bool *pn_ir_reach(const pn_ir *ir, const pn_value *value, size_t count, pn_walk walk, size_t *limit) {
     size_t nodes = 0;
     for (size_t i = 0; i < count; i++)
         if (value[i] != PN_NONE && value[i] >= nodes) nodes = (size_t)value[i] + 1;
@@ -17,6 +17,10 @@ bool *pn_ir_reach(const pn_ir *ir, const pn_value *value, size_t count, size_t *
     for (size_t i = nodes; i-- > 0;) {
         if (!reached[i]) continue;
         const pn_node *node = &ir->node[i];
+        if (walk == PN_WALK_DERIVATIVES && ir->known[i].argument != PN_NONE) {
+            reached[ir->known[i].argument] = true;
+            continue;
+        }
         for (int k = 0; k < pn_op_arity(node->op); k++) reached[pn_node_operand(node, k)] = true;
     }
     *limit = nodes;
@@ -26,7 +30,7 @@ bool *pn_ir_reach(const pn_ir *ir, const pn_value *value, size_t count, size_t *
 pn_value pn_ir_substitute(pn_ir *ir, pn_value value, pn_value (*replace)(void *user, pn_ir *ir, uint32_t slot), void *user) {
     if (value == PN_NONE) return PN_NONE;
     size_t limit = 0;
-    bool *reached = pn_ir_reach(ir, &value, 1, &limit);
+    bool *reached = pn_ir_reach(ir, &value, 1, PN_WALK_VALUES, &limit);
     pn_value *image = reached ? pn_allocate(limit, sizeof *image) : NULL;
     if (!image) ir->failed = true;
     for (size_t i = 0; image && i < limit; i++) {
@@ -55,7 +59,7 @@ pn_value pn_ir_substitute(pn_ir *ir, pn_value value, pn_value (*replace)(void *u
 void pn_ir_inputs(const pn_ir *ir, pn_value value, bool *used, size_t slots) {
     if (value == PN_NONE) return;
     size_t limit = 0;
-    bool *reached = pn_ir_reach(ir, &value, 1, &limit);
+    bool *reached = pn_ir_reach(ir, &value, 1, PN_WALK_VALUES, &limit);
     for (size_t i = 0; !reached && i < slots; i++) used[i] = true;
     for (size_t i = 0; i < limit; i++)
         if (reached[i] && ir->node[i].op == PN_OP_INPUT && ir->node[i].input < slots) used[ir->node[i].input] = true;
@@ -65,7 +69,7 @@ void pn_ir_inputs(const pn_ir *ir, pn_value value, bool *used, size_t slots) {
 double pn_ir_evaluate(const pn_ir *ir, pn_value value, const double *input) {
     if (value == PN_NONE) return (double)NAN;
     size_t limit = 0;
-    bool *reached = pn_ir_reach(ir, &value, 1, &limit);
+    bool *reached = pn_ir_reach(ir, &value, 1, PN_WALK_VALUES, &limit);
     double *at = reached ? pn_allocate(limit, sizeof *at) : NULL;
     for (size_t i = 0; at && i < limit; i++) {
         if (!reached[i]) continue;

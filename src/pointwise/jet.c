@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "core/memory.h"
+#include "pointwise/ir_internal.h"
 
 /* The argument of s while it is differentiated. A node of the graph itself cannot be the variable: simplifying may have taken it
  * apart, as sin(-w) is -sin(w). */
@@ -26,13 +27,31 @@ static pn_value argument_value(void *user, pn_ir *ir, uint32_t slot) {
     return slot == ARGUMENT_SLOT ? *(const pn_value *)user : PN_NONE;
 }
 
-/* s^(k)(z) for k = 0..order. */
+/* Whether the argument is the only input; a trainable slope, say, would be another. */
+static bool depends_on_argument_alone(pn_ir *ir, pn_value value) {
+    if (value == PN_NONE) return false;
+    size_t limit = 0;
+    bool *reached = pn_ir_reach(ir, &value, 1, PN_WALK_VALUES, &limit);
+    bool alone = true;
+    if (!reached) ir->failed = true;
+    for (size_t i = 0; i < limit; i++)
+        if (reached[i] && ir->node[i].op == PN_OP_INPUT && ir->node[i].input != ARGUMENT_SLOT) alone = false;
+    pn_free(reached);
+    return alone;
+}
+
+/* s^(k)(z) for k = 0..order, each with its derivative noted, so that an adjoint costs one more derivative of s and no more. */
 static void scalar_derivatives(pn_ir *ir, pn_scalar_function *s, void *user, pn_value z, unsigned order, pn_value *derivative) {
+    bool gather = ir->gather;
+    ir->gather = true;
     pn_value d = s(user, ir, pn_ir_input(ir, ARGUMENT_SLOT));
-    for (unsigned k = 0; k <= order; k++) {
+    bool alone = depends_on_argument_alone(ir, d);
+    for (unsigned k = 0; k <= order + 1; k++) {
         derivative[k] = pn_ir_substitute(ir, d, argument_value, &z);
-        if (k < order) d = pn_ir_tangent(ir, d, argument_tangent, NULL);
+        if (k <= order) d = pn_ir_tangent(ir, d, argument_tangent, NULL);
     }
+    for (unsigned k = 0; alone && k <= order; k++) pn_ir_know(ir, derivative[k], z, derivative[k + 1]);
+    ir->gather = gather;
 }
 
 /* ---- set partitions -------------------------------------------------------------------------------------------------------- */
@@ -132,7 +151,7 @@ static unsigned layout_order(const pn_layout *layout) {
 pinn_status pn_jet_compose(pn_ir *ir, const pn_layout *layout, pn_value (*s)(void *user, pn_ir *ir, pn_value z), void *user,
                            const pn_value *z, pn_value *out) {
     pinn_status status = PINN_OK;
-    pn_value derivative[PN_MAX_ORDER + 1];
+    pn_value derivative[PN_MAX_ORDER + 2];
     pn_value *result = pn_allocate(layout->count, sizeof *result);
     product *list = pn_allocate(MOST_PARTITIONS, sizeof *list);
     if (!result || !list) {

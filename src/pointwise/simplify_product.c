@@ -1,15 +1,26 @@
 /* Products, quotients and powers, simplified as they are built.
  *
- * Normal form: one constant factor, first, outside (c*(x*y)); signs outside (-(x*y)); the operands of a product in the order of
- * their ids, so that a*b and b*a are one node. Constants join only where that cannot turn a float32 program's value into 0 or
- * infinity: the joined constant stays inside float32's normal range, and only constants near 1 move across other factors.
+ * Normal form: one constant factor, first; signs outside (-(x*y)); the operands of a product in the order of their ids, so that a*b
+ * and b*a are one node. Constants join only where that cannot turn a float32 program's value into 0 or infinity: the joined constant
+ * stays inside float32's normal range, and only constants near 1 move across other factors.
+ *
+ * (k*x)*y normally stays: k*x is often a factor of many products (a derivative s'(z) of all channels), and moving k out would cost
+ * a multiplication in each. While a scalar function is differentiated again and again (jet.c), `gather` moves it out: there it meets
+ * other constants and common factors of sums.
  */
+#include <float.h>
 #include <math.h>
 
 #include "pointwise/ir_internal.h"
 
 /* 0, or normal in float32 with a margin. */
 static bool fits_float32(double k) { return k == 0 || (fabs(k) > 1e-37 && fabs(k) < 1e37); }
+
+/* The product of two constants; k * (1/k) is 1 though the reciprocal was rounded. */
+static double join_constants(double p, double q) {
+    double product = p * q;
+    return fabs(fabs(product) - 1) <= 2 * DBL_EPSILON ? copysign(1, product) : product;
+}
 
 /* Small enough a factor to be moved from one operand to the whole product. */
 static bool near_one(double k) { return fabs(k) >= 0x1p-20 && fabs(k) <= 0x1p20; }
@@ -19,6 +30,28 @@ static bool split_constant(const pn_ir *ir, pn_value value, double *k, pn_value 
     pn_node node = ir->node[value];
     if (node.op != PN_OP_MUL || !pn_ir_is_const(ir, node.a, k) || !near_one(*k)) return false;
     *x = node.b;
+    return true;
+}
+
+/* c*(k*y), c*(k/y), c*((k*y)*z): one constant. */
+static bool scale_scaled(pn_ir *ir, double constant, pn_value x, pn_value *out) {
+    pn_node node = ir->node[x];
+    double k;
+    pn_value inner, other = node.b;
+    bool outer = (node.op == PN_OP_MUL || node.op == PN_OP_DIV) && pn_ir_is_const(ir, node.a, &k);
+    if (!outer) {
+        if (node.op != PN_OP_MUL) return false;
+        if (!split_constant(ir, node.a, &k, &inner)) {
+            if (!split_constant(ir, node.b, &k, &inner)) return false;
+            other = node.a;
+        }
+    }
+    double joined = join_constants(constant, k);
+    if (joined == 0 || !fits_float32(joined)) return false;
+    if (!outer)
+        *out = pn_ir_scale(ir, joined, pn_ir_mul(ir, inner, other));
+    else
+        *out = node.op == PN_OP_MUL ? pn_ir_scale(ir, joined, node.b) : pn_ir_div(ir, pn_ir_const(ir, joined), node.b);
     return true;
 }
 
@@ -32,11 +65,8 @@ pn_value pn_ir_scale(pn_ir *ir, double constant, pn_value x) {
     pn_node node = ir->node[x];
     pn_mask mask;
     if (node.op == PN_OP_NEG) return pn_ir_scale(ir, -constant, node.a);
-    if ((node.op == PN_OP_MUL || node.op == PN_OP_DIV) && pn_ir_is_const(ir, node.a, &k) && constant * k != 0 &&
-        fits_float32(constant * k)) {
-        if (node.op == PN_OP_MUL) return pn_ir_scale(ir, constant * k, node.b);
-        return pn_ir_div(ir, pn_ir_const(ir, constant * k), node.b);
-    }
+    pn_value joined;
+    if (scale_scaled(ir, constant, x, &joined)) return joined;
     if (pn_ir_mask(ir, x, &mask)) return pn_ir_masked(ir, mask, pn_ir_scale(ir, constant, mask.x));
     if (ir->trait[x] & PN_TRAIT_BOOLEAN) return pn_ir_select(ir, x, pn_ir_const(ir, constant), pn_ir_const(ir, 0));
     return pn_ir_intern(ir, PN_OP_MUL, pn_ir_const(ir, constant), x, PN_NONE);
@@ -70,9 +100,10 @@ pn_value pn_ir_mul(pn_ir *ir, pn_value a, pn_value b) {
     if (a > b) return pn_ir_mul(ir, b, a);
     if (ir->node[a].op == PN_OP_NEG) return pn_ir_neg(ir, pn_ir_mul(ir, ir->node[a].a, b));
     if (ir->node[b].op == PN_OP_NEG) return pn_ir_neg(ir, pn_ir_mul(ir, a, ir->node[b].a));
-    pn_value x;
-    if (split_constant(ir, a, &k, &x)) return pn_ir_scale(ir, k, pn_ir_mul(ir, x, b));
-    if (split_constant(ir, b, &k, &x)) return pn_ir_scale(ir, k, pn_ir_mul(ir, a, x));
+    double p = 1, q = 1;
+    pn_value x = a, y = b;
+    bool a_scaled = split_constant(ir, a, &p, &x), b_scaled = split_constant(ir, b, &q, &y);
+    if ((a_scaled && b_scaled) || (ir->gather && (a_scaled || b_scaled))) return pn_ir_scale(ir, join_constants(p, q), pn_ir_mul(ir, x, y));
     if (multiply_alike(ir, a, b, &x)) return x;
     /* Under a mask, a NaN of the other factor where the condition excludes it cannot leak: 0 * NaN never happens. A condition is a
      * mask of 1; the product of two conditions is their "and". */

@@ -80,6 +80,32 @@ static bool join_masks(pn_ir *ir, double sign, pn_value a, pn_value b, pn_value 
     return true;
 }
 
+/* k*x +- k*y = k*(x +- y). */
+static bool share_factor(pn_ir *ir, double sign, pn_value a, pn_value b, pn_value *out) {
+    pn_node x = ir->node[a], y = ir->node[b];
+    double k;
+    if (x.op != PN_OP_MUL || y.op != PN_OP_MUL || x.a != y.a || !pn_ir_is_const(ir, x.a, &k)) return false;
+    *out = pn_ir_scale(ir, k, sign > 0 ? pn_ir_add(ir, x.b, y.b) : pn_ir_sub(ir, x.b, y.b));
+    return true;
+}
+
+/* a +- (p +- q) where p or q is a multiple of what a is a multiple of: joined, one operation less. */
+static bool join_nested(pn_ir *ir, double sign, pn_value a, pn_value b, pn_value *out) {
+    pn_node sum = ir->node[b];
+    if (sum.op != PN_OP_ADD && sum.op != PN_OP_SUB) return false;
+    double k, p, q, q_sign = sum.op == PN_OP_ADD ? sign : -sign;
+    pn_value base = split_coefficient(ir, a, &k);
+    if (base == split_coefficient(ir, sum.a, &p)) {
+        pn_value joined = pn_ir_scale(ir, k + sign * p, base);
+        *out = q_sign > 0 ? pn_ir_add(ir, joined, sum.b) : pn_ir_sub(ir, joined, sum.b);
+    } else if (base == split_coefficient(ir, sum.b, &q)) {
+        pn_value joined = pn_ir_scale(ir, k + q_sign * q, base);
+        *out = sign > 0 ? pn_ir_add(ir, joined, sum.a) : pn_ir_sub(ir, joined, sum.a);
+    } else
+        return false;
+    return true;
+}
+
 pn_value pn_ir_add(pn_ir *ir, pn_value a, pn_value b) {
     if (a == PN_NONE || b == PN_NONE) return PN_NONE;
     double p, q;
@@ -97,7 +123,8 @@ pn_value pn_ir_add(pn_ir *ir, pn_value a, pn_value b) {
     }
     if (pn_ir_opposite(ir, b, &out)) return pn_ir_sub(ir, a, out);
     if (pn_ir_opposite(ir, a, &out)) return pn_ir_sub(ir, b, out);
-    if (join_masks(ir, 1, a, b, &out)) return out;
+    if (join_masks(ir, 1, a, b, &out) || share_factor(ir, 1, a, b, &out)) return out;
+    if (join_nested(ir, 1, a, b, &out) || join_nested(ir, 1, b, a, &out)) return out;
     return pn_ir_intern(ir, PN_OP_ADD, a, b, PN_NONE);
 }
 
@@ -116,6 +143,8 @@ pn_value pn_ir_sub(pn_ir *ir, pn_value a, pn_value b) {
     }
     if (pn_ir_opposite(ir, b, &out)) return pn_ir_add(ir, a, out);
     if (ir->node[a].op == PN_OP_NEG) return pn_ir_neg(ir, pn_ir_add(ir, ir->node[a].a, b));
-    if (join_masks(ir, -1, a, b, &out)) return out;
+    if (join_masks(ir, -1, a, b, &out) || share_factor(ir, -1, a, b, &out)) return out;
+    if (join_nested(ir, -1, a, b, &out)) return out;
+    if (join_nested(ir, -1, b, a, &out)) return pn_ir_neg(ir, out);
     return pn_ir_intern(ir, PN_OP_SUB, a, b, PN_NONE);
 }

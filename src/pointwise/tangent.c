@@ -70,6 +70,7 @@ static pn_value quotient_chain(pn_ir *ir, pn_value value, int k, pn_value g) {
 }
 
 pn_value pn_ir_chain(pn_ir *ir, pn_value value, int k, pn_value g) {
+    if (ir->known[value].argument != PN_NONE) return pn_ir_mul(ir, ir->known[value].derivative, g);
     pn_node node = ir->node[value];
     pn_value zero = pn_ir_const(ir, 0);
     switch (node.op) {
@@ -108,7 +109,7 @@ pn_value pn_ir_tangent(pn_ir *ir, pn_value value, pn_value (*tangent)(void *user
     if (value == PN_NONE) return PN_NONE;
     pn_value zero = pn_ir_const(ir, 0);
     size_t limit = 0;
-    bool *reached = pn_ir_reach(ir, &value, 1, &limit);
+    bool *reached = pn_ir_reach(ir, &value, 1, PN_WALK_DERIVATIVES, &limit);
     pn_value *d = reached ? pn_allocate(limit, sizeof *d) : NULL; /* [node] its derivative */
     if (!d) ir->failed = true;
     for (size_t i = 0; d && i < limit; i++) {
@@ -116,8 +117,10 @@ pn_value pn_ir_tangent(pn_ir *ir, pn_value value, pn_value (*tangent)(void *user
         pn_node node = ir->node[i];
         d[i] = node.op == PN_OP_INPUT ? tangent(user, ir, node.input) : zero;
         if (d[i] == PN_NONE) d[i] = zero;
-        for (int k = 0; k < pn_op_arity(node.op); k++) {
-            pn_value inner = d[pn_node_operand(&node, k)];
+        pn_value step[3];
+        int steps = pn_ir_steps(ir, (pn_value)i, step);
+        for (int k = 0; k < steps; k++) {
+            pn_value inner = d[step[k]];
             if (!is_zero(ir, inner)) d[i] = pn_ir_add(ir, d[i], pn_ir_chain(ir, (pn_value)i, k, inner));
         }
     }
