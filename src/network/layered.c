@@ -1,5 +1,5 @@
 /* The layered lowering: one matrix product a LINEAR layer over the rows of all sets, one pointwise kernel a POINTWISE layer for all
- * sets; on a GPU by cuBLAS and generated kernels, on a CPU, as its own reference, by CBLAS and the interpreter. Same nodes on both.
+ * sets; on a GPU by cuBLAS and generated kernels, on a CPU, as its own reference, by product.c and the interpreter. Same nodes on both.
  *
  *   layer 1 forward | layer 2 product, layer 2 forward | ... | residual | weight gradient, input gradient, layer backward | ...
  *
@@ -65,7 +65,7 @@ static const node *resolve(const pinn_run *run, void **base) {
 static pinn_status product_cpu(const pinn_run *run) {
     void *base[PN_BASES];
     const node *n = resolve(run, base);
-    pn_product_run(&n->product, n->pass->real, pn_operand_address(n->pass, base, n->a), pn_operand_address(n->pass, base, n->b), 0.0,
+    pn_product_run(&n->product, n->pass->real, pn_operand_address(n->pass, base, n->a), pn_operand_address(n->pass, base, n->b), false,
                    pn_operand_address(n->pass, base, n->c));
     return PINN_OK;
 }

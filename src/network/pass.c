@@ -5,7 +5,6 @@
 
 #include "core/memory.h"
 #include "network/description.h"
-#include "network/product.h"
 
 /* ---- services for the lowerings ----------------------------------------------------------------------------------------------- */
 
@@ -152,7 +151,6 @@ pinn_status pn_pass_create(const pn_pass_spec *spec, pn_pass **out) {
     PN_TRY(place_fixed(pass));
     const bool cpu = pinn_context_executor(spec->context) == PINN_EXECUTOR_CPU;
     const bool tiled = spec->lowering == PN_LOWERING_TILED || (spec->lowering == PN_LOWERING_AUTO && cpu);
-    if (cpu) pn_product_hold_threads();
     pass->form = tiled ? &pn_tiled_form : &pn_layered_form;
     PN_TRY(pass->form->create(pass));
     count_cost(pass);

@@ -4,8 +4,6 @@
  * Order of sums. Tiles and groups of consecutive tiles follow from the problem's sizes alone. Each group adds its tiles, in order, into
  * its own row of partial gradients and losses; whichever thread takes a group, the bits are the same. OpenMP hands out groups as
  * threads become free.
- *
- * OpenBLAS is held to one thread (product.h) and called from inside the OpenMP threads.
  */
 #include <omp.h>
 #include <string.h>
@@ -36,6 +34,7 @@ typedef struct tiled {
     pinn_operation operation;
     tile *tile; size_t tiles, groups;
     worker *worker; size_t workers;
+    void *transposed; /* [network->parameters]: W^T [out, in] of every LINEAR layer, where W lies among the parameters */
     size_t operands; /* most inputs plus outputs of a program */
 } tiled;
 
@@ -54,21 +53,22 @@ static void linear_forward(const pn_pass *pass, size_t l, size_t rows, void *con
     const pn_layer *layer = &pass->network->layer[l];
     const pn_product product = {.m = rows, .n = layer->out, .k = layer->in, .batch = 1};
     pn_product_run(&product, pass->real, pn_operand_address(pass, base, (pn_operand){PN_BASE_WORK, pass->buffer[l - 1]}),
-                   pn_operand_address(pass, base, (pn_operand){PN_BASE_PARAMETERS, layer->parameter[0].offset}), 0.0,
+                   pn_operand_address(pass, base, (pn_operand){PN_BASE_PARAMETERS, layer->parameter[0].offset}), false,
                    pn_operand_address(pass, base, (pn_operand){PN_BASE_WORK, pass->buffer[l]}));
 }
 
 /* dW += A^T dZ, then dA = dZ W^T over A. */
 static void linear_backward(const pn_pass *pass, size_t l, size_t rows, void *const *base) {
+    const tiled *t = pass->lowered;
     const pn_layer *layer = &pass->network->layer[l];
     void *a = pn_operand_address(pass, base, (pn_operand){PN_BASE_WORK, pass->buffer[l - 1]});
     void *dz = pn_operand_address(pass, base, (pn_operand){PN_BASE_WORK, pass->buffer[l]});
     const size_t weight = layer->parameter[0].offset;
     const pn_product by_weight = {.transpose_a = true, .m = layer->in, .n = layer->out, .k = rows, .batch = 1};
-    pn_product_run(&by_weight, pass->real, a, dz, 1.0, pn_operand_address(pass, base, (pn_operand){PN_BASE_GRADIENT, weight}));
+    pn_product_run(&by_weight, pass->real, a, dz, true, pn_operand_address(pass, base, (pn_operand){PN_BASE_GRADIENT, weight}));
     if (l <= pass->trained_from) return;
-    const pn_product by_input = {.transpose_b = true, .m = rows, .n = layer->in, .k = layer->out, .batch = 1};
-    pn_product_run(&by_input, pass->real, dz, pn_operand_address(pass, base, (pn_operand){PN_BASE_PARAMETERS, weight}), 0.0, a);
+    const pn_product by_input = {.m = rows, .n = layer->in, .k = layer->out, .batch = 1};
+    pn_product_run(&by_input, pass->real, dz, (const char *)t->transposed + weight * pn_real_bytes(pass->real), false, a);
 }
 
 static void run_tile(const pn_pass *pass, const worker *w, const tile *t, void *const *base) {
@@ -115,12 +115,32 @@ static void run_group(const pn_pass *pass, const worker *w, size_t g, void *cons
     for (size_t i = g * t->tiles / t->groups; i < (g + 1) * t->tiles / t->groups; i++) run_tile(pass, w, &t->tile[i], base);
 }
 
+/* All tiles multiply by W^T: it is made once a pass. */
+static void transpose_weights(const pn_pass *pass, const void *parameters) {
+    const tiled *t = pass->lowered;
+    const bool wide = pass->real == PN_FLOAT64;
+    for (size_t l = pass->trained_from + 1; l < pass->network->layers; l++) {
+        const pn_layer *layer = &pass->network->layer[l];
+        if (layer->kind != PN_LAYER_LINEAR) continue;
+        const size_t weight = layer->parameter[0].offset;
+        for (size_t i = 0; i < layer->in; i++)
+            for (size_t j = 0; j < layer->out; j++) {
+                const size_t from = weight + i * layer->out + j, to = weight + j * layer->in + i;
+                if (wide)
+                    ((double *)t->transposed)[to] = ((const double *)parameters)[from];
+                else
+                    ((float *)t->transposed)[to] = ((const float *)parameters)[from];
+            }
+    }
+}
+
 static pinn_status run_pass(const pinn_run *run) {
     const pn_pass *pass = *(const pn_pass *const *)run->arguments;
     const tiled *t = pass->lowered;
     void *base[PN_BASES] = {0};
     pn_pass_addresses(pass, read_mask, run->read, base);
     pn_pass_addresses(pass, write_mask, run->write, base);
+    if (!pass->evaluate) transpose_weights(pass, base[PN_BASE_PARAMETERS]);
     const int available = omp_get_max_threads(), threads = (size_t)available < t->workers ? available : (int)t->workers;
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
     for (size_t g = 0; g < t->groups; g++) run_group(pass, &t->worker[omp_get_thread_num()], g, base);
@@ -221,6 +241,7 @@ static void tiled_destroy(pn_pass *pass) {
         pn_free(t->worker[i].address);
     }
     pn_free(t->worker);
+    pn_free(t->transposed);
     pn_free(t->tile);
     pn_free(t);
 }
@@ -236,6 +257,8 @@ static pinn_status tiled_create(pn_pass *pass) {
     PN_TRY(create_workers(pass, t, place_buffers(pass, most_rows)));
     if (!pass->evaluate) {
         const size_t parameters = pass->network->parameters;
+        t->transposed = pn_allocate(parameters, pn_real_bytes(pass->real));
+        if (!t->transposed) return PN_NO_MEMORY("the network pass");
         PN_TRY(pn_pass_allocate(pass, PN_BASE_GRADIENT, "gradient partials", t->groups * parameters));
         PN_TRY(pn_pass_allocate(pass, PN_BASE_LOSS, "loss partials", t->groups * pass->terms));
         PN_TRY(pn_pass_add_gradient(pass, (pn_partial){0, parameters, t->groups, parameters, 0}));

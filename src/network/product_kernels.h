@@ -1,0 +1,20 @@
+/* The products of one instruction set; product.c chooses. */
+#ifndef PN_NETWORK_PRODUCT_KERNELS_H
+#define PN_NETWORK_PRODUCT_KERNELS_H
+
+#include <string.h>
+
+#include "network/product.h"
+
+#define PN_PRODUCT_DEPTH 128 /* rows of a panel of B: 32 KiB of 64 float32 columns */
+
+typedef void pn_product_function(const pn_product *product, const void *a, const void *b, bool add, void *c);
+
+typedef struct pn_product_kernels {
+    const char *isa;
+    pn_product_function *run[2]; /* by pn_real */
+} pn_product_kernels;
+
+extern const pn_product_kernels pn_product_sse2, pn_product_avx2, pn_product_avx512;
+
+#endif
