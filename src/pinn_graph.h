@@ -30,8 +30,8 @@
  * over; any other call from inside it with the same context fails at once.
  *
  * Ownership. create/destroy pairs own; planes passed to a node are borrowed and must outlive the graph's use (a launch after a plane
- * was destroyed fails); names and argument bytes are copied. Functions return a status and write results through the last pointer only on success; the text
- * behind a failure is pinn_error_message().
+ * was destroyed fails); names and argument bytes are copied. Functions return a status and write results through the last pointer
+ * only on success; the text behind a failure is pinn_error_message().
  *
  * Not supported: unified (managed) memory.
  */
@@ -80,7 +80,7 @@ pinn_status pinn_context_synchronize(pinn_context *context);
 pinn_executor pinn_context_executor(const pinn_context *context);
 const char *pinn_executor_name(pinn_executor executor);            /* "graph", "eager", "cpu" */
 const char *pinn_context_device_name(const pinn_context *context); /* "NVIDIA H200", or the CPU's model. Borrowed. */
-void *pinn_context_stream(const pinn_context *context);            /* cudaStream_t; NULL on the CPU */
+void *pinn_context_stream(const pinn_context *context);            /* cudaStream_t (while a CUDA form is captured, the capture's); NULL on the CPU */
 void *pinn_context_blas(const pinn_context *context);              /* cublasHandle_t; NULL on the CPU */
 int pinn_context_multiprocessors(const pinn_context *context);     /* 0 on the CPU */
 /* Makes later work wait for what is on `stream` (a cudaStream_t; NULL = the legacy default stream) now. No-op on the CPU. */

@@ -1,9 +1,10 @@
 /* Stream capture of a list, node by node, so that whatever goes wrong can be told by the node's name.
  *
- * Every list is captured twice. The first capture is relaxed: it may load, which the first launch of a kernel does under the driver's lazy
- * loading and which a strict capture can refuse. Its graph is thrown away. The second is thread-local: CUDA then refuses every call that
- * would act at once instead of being recorded (allocation, event queries ...). Loading everything eagerly (CUDA_MODULE_LOADING) would make
- * the first one unnecessary, at the price of all of cuBLAS's kernels in memory and of changing the caller's environment.
+ * Every list is captured twice. The first capture is relaxed: it may load, which the first launch of a kernel does under the
+ * driver's lazy loading and which a strict capture can refuse. Its graph is thrown away. The second is thread-local: CUDA then
+ * refuses every call that would act at once instead of being recorded (allocation, event queries ...). Loading everything eagerly
+ * (CUDA_MODULE_LOADING) would make the first one unnecessary, at the price of all of cuBLAS's kernels in memory and of changing the
+ * caller's environment.
  */
 #include <nvtx3/nvToolsExt.h>
 
@@ -61,29 +62,25 @@ static pinn_status record_node(pn_node *node, cudaStream_t stream) {
     return PINN_OK;
 }
 
-/* `recorded`: what the node's own code returned, its words being the thread's message; `left`: an error it did not look at. */
-static pinn_status refuse_broken(const pn_node *node, pinn_status recorded, cudaError_t left) {
-    static const char rule[] = "it made a call that cannot be recorded: a CUDA form only puts work on run->stream (no allocation, no waiting, "
-                               "no event query, no use of the default stream)";
+/* `recorded`: what the node's own code returned; its words, if it failed, are the thread's message. */
+static pinn_status refuse_broken(const pn_node *node, pinn_status recorded) {
+    static const char rule[] =
+        "it made a call that cannot be recorded: a CUDA form only puts work on run->stream (no allocation, no waiting, "
+        "no event query, no use of the default stream)";
     if (recorded != PINN_OK) return pn_fail_within(PINN_REFUSED, "node %zu '%s': %s", node->number, node->name, rule);
-    if (left == cudaSuccess)
-        return pn_fail(PINN_REFUSED, "graph '%s', node %zu '%s': %s", node->graph->name, node->number, node->name, rule);
-    return pn_fail(PINN_REFUSED, "graph '%s', node %zu '%s': %s: %s", node->graph->name, node->number, node->name, rule,
-                   cudaGetErrorName(left));
+    return pn_fail(PINN_REFUSED, "graph '%s', node %zu '%s': %s", node->graph->name, node->number, node->name, rule);
 }
 
 static pinn_status capture_node(pn_node *node, cudaStream_t stream) {
     size_t before = 0, after = 0;
-    if (!count_captured(stream, &before)) return refuse_broken(node, PINN_OK, cudaSuccess);
+    if (!count_captured(stream, &before)) return refuse_broken(node, PINN_OK);
     nvtxRangePushA(node->name);
     pinn_status status = record_node(node, stream);
     nvtxRangePop();
-    cudaError_t left = cudaGetLastError(); /* of a launch whose result the operation did not look at */
-    if (!count_captured(stream, &after)) return refuse_broken(node, status, left);
+    if (status == PINN_OK) status = pn_cuda_take_left(node);
+    cudaGetLastError();
+    if (!count_captured(stream, &after)) return refuse_broken(node, status);
     if (status != PINN_OK) return status;
-    if (left != cudaSuccess)
-        return pn_fail(PINN_DEVICE_FAILED, "graph '%s', node %zu '%s' left a CUDA error: %s (%s)", node->graph->name, node->number, node->name,
-                       cudaGetErrorString(left), cudaGetErrorName(left));
     bool nothing = node->kind == PN_NODE_COPY && pn_copy_get_route(node) == PN_COPY_NOTHING;
     if (after == before && !nothing)
         return pn_fail(PINN_REFUSED, "graph '%s', node %zu '%s' recorded nothing: its CUDA form must launch on run->stream",
@@ -157,8 +154,8 @@ fail:
     return status;
 }
 
-/* Some faults show only when the capture ends: work forked to another stream and not joined, memory nodes. Then every node is captured
- * alone, and the first that cannot be is the culprit. */
+/* Some faults show only when the capture ends: work forked to another stream and not joined, memory nodes. Then every node is
+ * captured alone, and the first that cannot be is the culprit. */
 static pinn_status capture_list(capture_job *job, pn_executable **out) {
     pinn_status status = try_nodes(job, 0, job->list->count, out);
     if (status == PINN_OK || job->named) return status;
@@ -169,10 +166,11 @@ static pinn_status capture_list(capture_job *job, pn_executable **out) {
         pn_executable_discard(alone);
         if (found == PINN_OK) continue;
         if (job->named) return found;
-        return pn_fail_within(PINN_REFUSED,
-                              "graph '%s', node %zu '%s' cannot be replayed (work forked to another stream must be joined again, memory "
-                              "must be allocated beforehand)",
-                              job->graph->name, node->number, node->name);
+        return pn_fail_within(
+            PINN_REFUSED,
+            "graph '%s', node %zu '%s' cannot be replayed (work forked to another stream must be joined again, memory "
+            "must be allocated beforehand)",
+            job->graph->name, node->number, node->name);
     }
     return pn_fail_within(status, "graph '%s'", job->graph->name);
 }

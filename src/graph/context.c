@@ -1,7 +1,8 @@
 /* Contexts: creation by executor, the life of what hangs on them, failures of host functions.
  *
- * A host function fails on a thread of the CUDA runtime, long after the call that enqueued it has returned. Its failure is kept here and
- * returned by the next call that can: until then host nodes are skipped, while GPU nodes and copies go on, as they cannot be called back.
+ * A host function fails on a thread of the CUDA runtime, long after the call that enqueued it has returned. Its failure is kept
+ * here and returned by the next call that can: until then host nodes are skipped, while GPU nodes and copies go on, as they cannot
+ * be called back.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -69,7 +70,8 @@ static void destroy_context(void *object) {
     pinn_context *context = object;
     pn_context_wait(context); /* a failed device has nothing left to wait for */
     if (context->planes || context->graphs)
-        pn_context_message(context, "context destroyed while %zu plane(s) and %zu graph(s) on it live: it is freed with the last of them",
+        pn_context_message(context,
+                           "context destroyed while %zu plane(s) and %zu graph(s) on it live: it is freed with the last of them",
                            context->planes, context->graphs);
     context->message = NULL;
     pn_context_unreference(context);

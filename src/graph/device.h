@@ -10,8 +10,8 @@
 typedef struct pn_device {
     int ordinal;
     cudaStream_t stream; /* non-blocking: everything runs on it */
-    /* Blocking, and never launched on: only captured from. The legacy default stream synchronizes with blocking streams, so an operation
-     * that launches there during a capture gets an error, where a non-blocking stream would let it run unrecorded. */
+    /* Blocking, and never launched on: only captured from. The legacy default stream synchronizes with blocking streams, so an
+     * operation that launches there during a capture gets an error, where a non-blocking stream would let it run unrecorded. */
     cudaStream_t capture;
     cudaEvent_t event; /* for join */
     cublasHandle_t blas;
@@ -24,6 +24,9 @@ pinn_status pn_cuda_check(cudaError_t error, const char *call);
 pinn_status pn_blas_check(cublasStatus_t error, const char *call);
 #define PN_CUDA(call) PN_TRY(pn_cuda_check((call), #call))
 #define PN_BLAS(call) PN_TRY(pn_blas_check((call), #call))
+
+/* Takes the error that a node's code caused and did not look at, as a failed launch; PINN_OK when there is none. */
+pinn_status pn_cuda_take_left(const pn_node *node);
 
 /* Makes this thread use the context's device. */
 pinn_status pn_device_select(const pinn_context *context);
@@ -50,8 +53,8 @@ typedef struct pn_executable {
     size_t nodes;         /* of `graph` */
 } pn_executable;
 
-/* Captures the list; names the node that cannot be captured, that records nothing, or that forks without joining. Whatever happens, no
- * capture is left open. */
+/* Captures the list; names the node that cannot be captured, that records nothing, or that forks without joining. Whatever happens,
+ * no capture is left open. */
 pinn_status pn_capture(const pinn_graph *graph, const pn_list *list, pn_executable **out);
 void pn_executable_discard(void *executable); /* NULL is fine */
 

@@ -1,11 +1,12 @@
 /* The device side of a context: stream, cuBLAS with a fixed workspace, memory.
  *
- * cublasSetStream gives the handle back the default workspace, so cublasSetWorkspace always follows it (cuBLAS manual, 2.4.7 and 2.4.8).
+ * cublasSetStream gives the handle back the default workspace, so cublasSetWorkspace always follows it (cuBLAS manual, 2.4.7
+ * and 2.4.8).
  */
-#include "graph/device.h"
-
 #include <stdlib.h>
 #include <string.h>
+
+#include "graph/device.h"
 
 #define DEFAULT_WORKSPACE ((size_t)32 << 20) /* bytes: the cuBLAS manual's advice for Hopper */
 #define ALIGNMENT 256                        /* bytes, of pageable planes: the same as cudaMalloc's */
@@ -14,13 +15,21 @@
 pinn_status pn_cuda_check(cudaError_t error, const char *call) {
     if (error == cudaSuccess) return PINN_OK;
     cudaGetLastError(); /* it is reported here: the next check must not see it again */
-    return pn_fail(error == cudaErrorMemoryAllocation ? PINN_NO_MEMORY : PINN_DEVICE_FAILED, "%s: %s (%s)", call, cudaGetErrorString(error),
-                   cudaGetErrorName(error));
+    return pn_fail(error == cudaErrorMemoryAllocation ? PINN_NO_MEMORY : PINN_DEVICE_FAILED, "%s: %s (%s)", call,
+                   cudaGetErrorString(error), cudaGetErrorName(error));
+}
+
+pinn_status pn_cuda_take_left(const pn_node *node) {
+    cudaError_t left = cudaGetLastError();
+    if (left == cudaSuccess) return PINN_OK;
+    return pn_fail(PINN_DEVICE_FAILED, "graph '%s', node %zu '%s' left a CUDA error: %s (%s)", node->graph->name, node->number,
+                   node->name, cudaGetErrorString(left), cudaGetErrorName(left));
 }
 
 pinn_status pn_blas_check(cublasStatus_t error, const char *call) {
     if (error == CUBLAS_STATUS_SUCCESS) return PINN_OK;
-    return pn_fail(error == CUBLAS_STATUS_ALLOC_FAILED ? PINN_NO_MEMORY : PINN_DEVICE_FAILED, "%s: %s", call, cublasGetStatusString(error));
+    return pn_fail(error == CUBLAS_STATUS_ALLOC_FAILED ? PINN_NO_MEMORY : PINN_DEVICE_FAILED, "%s: %s", call,
+                   cublasGetStatusString(error));
 }
 
 int pinn_device_count(void) {
@@ -203,8 +212,8 @@ pinn_status pn_device_check(pinn_context *context, const char *name, pinn_place 
     PN_TRY(pn_device_select(context));
     PN_CUDA(cudaPointerGetAttributes(&attributes, address));
     if (attributes.type == cudaMemoryTypeManaged)
-        return pn_fail(PINN_UNSUPPORTED, "plane '%s': %p is managed memory, which is not supported: use cudaMalloc or cudaHostAlloc", name,
-                       address);
+        return pn_fail(PINN_UNSUPPORTED,
+                       "plane '%s': %p is managed memory, which is not supported: use cudaMalloc or cudaHostAlloc", name, address);
     bool on_device = attributes.type == cudaMemoryTypeDevice;
     if (on_device && attributes.device != device->ordinal)
         return pn_fail(PINN_BAD_ARGUMENT, "plane '%s': %p lies on CUDA device %d, the context uses device %d", name, address,
@@ -220,7 +229,8 @@ fail:
 }
 
 /* With memory that is the caller's and pageable, so the copy is staged: both ends of it are waited for. */
-static pinn_status transfer(pinn_context *context, pinn_place place, void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind) {
+static pinn_status transfer(pinn_context *context, pinn_place place, void *to, const void *from, size_t bytes,
+                            enum cudaMemcpyKind kind) {
     const pn_device *device = context->device;
     pinn_status status;
     PN_TRY(pn_device_select(context));
@@ -245,7 +255,9 @@ pinn_status pn_device_read(pinn_context *context, pinn_place place, void *to, co
 
 pinn_status pn_device_copy(const pn_node *node, cudaStream_t stream) {
     bool from_device = node->read[0]->place == PINN_DEVICE, to_device = node->write[0]->place == PINN_DEVICE;
-    enum cudaMemcpyKind kind = !from_device ? cudaMemcpyHostToDevice : to_device ? cudaMemcpyDeviceToDevice : cudaMemcpyDeviceToHost;
+    enum cudaMemcpyKind kind = !from_device ? cudaMemcpyHostToDevice
+                               : to_device  ? cudaMemcpyDeviceToDevice
+                                            : cudaMemcpyDeviceToHost;
     return pn_cuda_check(cudaMemcpyAsync(node->write_address[0], node->read_address[0], node->read[0]->bytes, kind, stream),
                          "cudaMemcpyAsync");
 }

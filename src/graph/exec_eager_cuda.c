@@ -1,5 +1,5 @@
-/* The eager executor: the same nodes, launched one by one on the stream at every replay. The oracle for the graph executor, and the mode in
- * which a debugger or compute-sanitizer sees each launch where it is made.
+/* The eager executor: the same nodes, launched one by one on the stream at every replay. The oracle for the graph executor, and the
+ * mode in which a debugger or compute-sanitizer sees each launch where it is made.
  *
  * The build captures the list too and throws the result away, so that both CUDA executors refuse the same lists.
  */
@@ -17,8 +17,8 @@ static pinn_status build_eager(const pinn_graph *graph, const pn_list *list, voi
     return status;
 }
 
-/* CUDA may read pageable memory when the copy is asked for, not when the stream comes to it: a host node before the copy must be over by
- * then, and one after it must not begin earlier. Inside a graph such a copy keeps its place. */
+/* CUDA may read pageable memory when the copy is asked for, not when the stream comes to it: a host node before the copy must be
+ * over by then, and one after it must not begin earlier. Inside a graph such a copy keeps its place. */
 static pinn_status copy_pageable(const pn_node *node, cudaStream_t stream) {
     pinn_status status;
     PN_CUDA(cudaStreamSynchronize(stream));
@@ -51,10 +51,8 @@ static pinn_status enqueue_node(pn_node *node, cudaStream_t stream) {
     nvtxRangePushA(node->name);
     pinn_status status = launch_node(node, stream);
     nvtxRangePop();
-    cudaError_t left = cudaGetLastError(); /* of a launch whose result the operation did not look at */
-    if (status == PINN_OK && left != cudaSuccess)
-        status = pn_fail(PINN_DEVICE_FAILED, "graph '%s', node %zu '%s' left a CUDA error: %s (%s)", node->graph->name, node->number, node->name,
-                         cudaGetErrorString(left), cudaGetErrorName(left));
+    if (status == PINN_OK) return pn_cuda_take_left(node);
+    cudaGetLastError(); /* reported already, and not the next node's */
     return status;
 }
 

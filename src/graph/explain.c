@@ -80,7 +80,8 @@ static void draw(pn_text *text, const pinn_graph *graph) {
     pn_text_string(text, "}\n");
 }
 
-static pinn_status print(const pinn_graph *graph, const char *function, void (*printer)(pn_text *, const pinn_graph *), char **out) {
+static pinn_status print(const pinn_graph *graph, const char *function, void (*printer)(pn_text *, const pinn_graph *),
+                         char **out) {
     pn_text text = {0};
     pinn_status status;
     PN_TRY(pn_enter(graph ? graph->context : NULL, function));

@@ -91,10 +91,10 @@ struct pinn_context {
     int multiprocessors;
 
     atomic_size_t references;
-    size_t planes, graphs;    /* handles the caller has not destroyed */
-    uint64_t frees;           /* planes freed so far: when it has not moved, no graph has become stale */
-    bool busy;                /* something was enqueued since the last wait */
-    pinn_graph *first_graph;  /* all graphs, linked by next/previous */
+    size_t planes, graphs;   /* handles the caller has not destroyed */
+    uint64_t frees;          /* planes freed so far: when it has not moved, no graph has become stale */
+    bool busy;               /* something was enqueued since the last wait */
+    pinn_graph *first_graph; /* all graphs, linked by next/previous */
 
     pthread_mutex_t fault_lock;
     atomic_bool faulty; /* a host node failed and was not reported yet: later ones are skipped */
@@ -178,7 +178,9 @@ struct pn_list {
 
 void pn_list_destroy(pn_list *list);
 const char *pn_node_kind_name(pn_node_kind kind); /* "gpu", "host", "copy" */
-static inline bool pn_node_on_host(const pn_node *node) { return node->kind == PN_NODE_HOST || node->kind == PN_NODE_HOST_OPERATION; }
+static inline bool pn_node_on_host(const pn_node *node) {
+    return node->kind == PN_NODE_HOST || node->kind == PN_NODE_HOST_OPERATION;
+}
 
 /* What a copy is lowered to. */
 typedef enum pn_copy_route {
@@ -191,8 +193,8 @@ bool pn_copy_is_pageable(const pn_node *node); /* a device plane on one side, pa
 
 /* Runs a form; a failure names the graph and node. */
 pinn_status pn_node_run(const pn_node *node, pn_form *form, void *stream);
-/* Runs a host node (pn_node_on_host), unless a failure waits to be reported; keeps its failure. `node` is a pn_node: the type is that of a
- * CUDA host function. */
+/* Runs a host node (pn_node_on_host), unless a failure waits to be reported; keeps its failure. `node` is a pn_node: the type is
+ * that of a CUDA host function. */
 void pn_node_call(void *node);
 /* memcpy of a PN_COPY_HOST node, with the same type. */
 void pn_node_memcpy(void *node);
@@ -227,7 +229,7 @@ static inline const pn_list *pn_graph_shown(const pinn_graph *graph) { return gr
 
 struct pn_backend {
     pinn_status (*open)(pinn_context *context, const pinn_context_options *options);
-    void (*close)(pinn_context *context); /* also after a failed open */
+    void (*close)(pinn_context *context);                                                       /* also after a failed open */
     pinn_status (*allocate)(pinn_context *context, pinn_place place, size_t bytes, void **out); /* zeroed */
     void (*release)(pinn_context *context, pinn_place place, void *address);
     /* Does `address` lie where a plane of `place` must? */

@@ -90,7 +90,8 @@ fail:
     return status;
 }
 
-pinn_status pinn_plane_wrap(pinn_context *context, const char *name, pinn_place place, void *address, size_t bytes, pinn_plane **out) {
+pinn_status pinn_plane_wrap(pinn_context *context, const char *name, pinn_place place, void *address, size_t bytes,
+                            pinn_plane **out) {
     pinn_plane *plane;
     pinn_status status;
     PN_TRY(pn_enter(context, __func__));
@@ -115,8 +116,8 @@ pinn_status pinn_plane_view(pinn_plane *plane, const char *name, size_t offset, 
     if (plane->freed || plane->root->freed)
         return pn_fail(PINN_STALE, "%s: view '%s': plane '%s' was freed", __func__, name, plane->name);
     if (offset > plane->bytes || bytes > plane->bytes - offset)
-        return pn_fail(PINN_BAD_ARGUMENT, "%s: view '%s': bytes [%zu, %zu + %zu) are not all in plane '%s' of %zu bytes", __func__, name,
-                       offset, offset, bytes, plane->name, plane->bytes);
+        return pn_fail(PINN_BAD_ARGUMENT, "%s: view '%s': bytes [%zu, %zu + %zu) are not all in plane '%s' of %zu bytes", __func__,
+                       name, offset, offset, bytes, plane->name, plane->bytes);
     PN_TRY(make_plane(plane->context, name, plane->place, bytes, &view));
     view->root = plane->root;
     view->address = (char *)plane->address + offset;
@@ -157,8 +158,8 @@ static pinn_status check_range(const char *function, const pinn_plane *plane, si
     if (status != PINN_OK) return status;
     if (plane->freed || plane->root->freed) return pn_fail(PINN_STALE, "%s: plane '%s' was freed", function, plane->name);
     if (offset > plane->bytes || bytes > plane->bytes - offset)
-        return pn_fail(PINN_BAD_ARGUMENT, "%s: bytes [%zu, %zu + %zu) are not all in plane '%s' of %zu bytes", function, offset, offset,
-                       bytes, plane->name, plane->bytes);
+        return pn_fail(PINN_BAD_ARGUMENT, "%s: bytes [%zu, %zu + %zu) are not all in plane '%s' of %zu bytes", function, offset,
+                       offset, bytes, plane->name, plane->bytes);
     if (bytes && !memory) return pn_fail(PINN_BAD_ARGUMENT, "%s: plane '%s': the caller's memory is NULL", function, plane->name);
     return PINN_OK;
 }

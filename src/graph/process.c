@@ -1,8 +1,8 @@
 /* What is common to all contexts of the process, and what the calling thread is doing.
  *
  * CUDA's rule behind it: freeing or destroying any CUDA object while a stream capture is open anywhere in the process may kill
- * that capture. So all releases go through one queue that runs only while no capture is open. Releases run without the lock, so that a
- * host function that the driver waits for can push more of them; `exclusive` keeps captures out meanwhile.
+ * that capture. So all releases go through one queue that runs only while no capture is open. Releases run without the lock, so
+ * that a host function that the driver waits for can push more of them; `exclusive` keeps captures out meanwhile.
  */
 #include "graph/graph.h"
 
@@ -88,8 +88,8 @@ void pn_frame_push(pn_frame *frame, const pinn_context *context, const char *nod
 
 void pn_frame_pop(const pn_frame *frame) { frames = frame->outer; }
 
-/* The frame that forbids a call with `context`: one of the same context, or a host node of a CUDA context when the call would reach the
- * CUDA runtime, which host functions must not. */
+/* The frame that forbids a call with `context`: one of the same context, or a host node of a CUDA context when the call would reach
+ * the CUDA runtime, which host functions must not. */
 static const pn_frame *forbidding_frame(const pinn_context *context) {
     for (const pn_frame *frame = frames; frame; frame = frame->outer) {
         if (frame->context == context) return frame;
@@ -120,13 +120,21 @@ void pn_run_end(void) {
     }
 }
 
+/* Inside an operation's form, or in a run but in no node (a message function), what is destroyed may be in use by the run. A host
+ * function that got here destroys what belongs to another context. */
+static bool must_postpone(void) {
+    for (const pn_frame *frame = frames; frame; frame = frame->outer)
+        if (!frame->host) return true;
+    return runs > 0 && !frames;
+}
+
 void pn_destroy(pinn_context *context, pn_doomed *doomed, void (*destroy)(void *), void *object, const char *function) {
     const pn_frame *frame = forbidding_frame(context);
     if (frame && frame->host) {
         pn_fault_keep(context, "%s called from inside host node '%s': ignored, destroy it outside", function, frame->node);
         return;
     }
-    if (runs == 0) {
+    if (!must_postpone()) {
         destroy(object);
         return;
     }

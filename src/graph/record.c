@@ -1,7 +1,7 @@
 /* Recording: nodes are appended to a list after the checks that need one node only.
  *
- * A recording call that fails leaves a hole in the list, so the list remembers it and its build fails with the same message: a caller
- * who drops the status still gets it.
+ * A recording call that fails leaves a hole in the list, so the list remembers it and its build fails with the same message: a
+ * caller who drops the status still gets it.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -70,8 +70,9 @@ static pinn_status check_open(const pinn_graph *graph, const char *function) {
 
 static pinn_status check_planes(pinn_graph *graph, const char *name, pinn_planes planes, const char *verb) {
     if (planes.count > PINN_NODE_PLANES)
-        return reject(graph, PINN_REFUSED, name, "%s %zu planes, at most %d: put several into one plane and pass offsets as arguments",
-                      verb, planes.count, PINN_NODE_PLANES);
+        return reject(graph, PINN_REFUSED, name,
+                      "%s %zu planes, at most %d: put several into one plane and pass offsets as arguments", verb, planes.count,
+                      PINN_NODE_PLANES);
     if (planes.count && !planes.plane) return reject(graph, PINN_BAD_ARGUMENT, name, "the list of planes it %s is NULL", verb);
     for (size_t i = 0; i < planes.count; i++) {
         const pinn_plane *plane = planes.plane[i];
@@ -141,7 +142,8 @@ static pinn_status choose_side(pinn_graph *graph, const char *name, pinn_planes 
     const pinn_plane *device_read = first_plane(reads, true), *device_write = first_plane(writes, true);
     const pinn_plane *device = device_read ? device_read : device_write, *host = host_read ? host_read : host_write;
     if (!device && !host)
-        return reject(graph, PINN_REFUSED, name, "an operation without planes has no place to run: declare what it reads and writes");
+        return reject(graph, PINN_REFUSED, name,
+                      "an operation without planes has no place to run: declare what it reads and writes");
     *kind = device ? PN_NODE_GPU : PN_NODE_HOST_OPERATION;
     if (!device || !host) return PINN_OK;
     const char *where = pinn_place_name(host->place);
@@ -163,9 +165,9 @@ static pinn_status check_form(pinn_graph *graph, const pinn_operation *operation
     if (kind != PN_NODE_GPU) return PINN_OK;
     bool cpu = graph->context->executor == PINN_EXECUTOR_CPU;
     if (cpu ? operation->cpu != NULL : operation->cuda != NULL) return PINN_OK;
-    return reject(graph, PINN_REFUSED, operation->name, "it has no %s form, which the %s executor runs on device planes: give it one%s",
-                  cpu ? "CPU" : "CUDA", pinn_executor_name(graph->context->executor),
-                  cpu ? "" : ", or copy to host planes and run its CPU form there");
+    return reject(graph, PINN_REFUSED, operation->name,
+                  "it has no %s form, which the %s executor runs on device planes: give it one%s", cpu ? "CPU" : "CUDA",
+                  pinn_executor_name(graph->context->executor), cpu ? "" : ", or copy to host planes and run its CPU form there");
 }
 
 pinn_status pinn_graph_operation(pinn_graph *graph, const pinn_operation *operation, const void *arguments, size_t argument_bytes,
@@ -215,8 +217,8 @@ pinn_status pinn_graph_copy(pinn_graph *graph, pinn_plane *from, pinn_plane *to)
     PN_TRY(check_planes(graph, name, PINN_PLANES(to), "writes"));
     if (from->bytes != to->bytes)
         return reject(graph, PINN_REFUSED, name,
-                      "'%s' has %zu bytes, '%s' has %zu: copy between planes of one size, pinn_plane_view makes a part one", from->name,
-                      from->bytes, to->name, to->bytes);
+                      "'%s' has %zu bytes, '%s' has %zu: copy between planes of one size, pinn_plane_view makes a part one",
+                      from->name, from->bytes, to->name, to->bytes);
     if (from->address != to->address && overlap(from, to))
         return reject(graph, PINN_REFUSED, name, "'%s' and '%s' overlap in part: go through a third plane", from->name, to->name);
     PN_TRY(make_node(graph, PN_NODE_COPY, name, PINN_PLANES(from), PINN_PLANES(to), &node));
@@ -247,10 +249,11 @@ pinn_status pinn_graph_host(pinn_graph *graph, const char *name, pinn_host_funct
     PN_TRY(check_planes(graph, name, writes, "writes"));
     const pinn_plane *read = first_plane(reads, true), *written = first_plane(writes, true);
     if (read)
-        return reject(graph, PINN_REFUSED, name,
-                      "a host function cannot read device plane '%s': create a pinned plane of %zu bytes, add pinn_graph_copy(graph, %s, "
-                      "<that plane>) before this node and read the copy",
-                      read->name, read->bytes, read->name);
+        return reject(
+            graph, PINN_REFUSED, name,
+            "a host function cannot read device plane '%s': create a pinned plane of %zu bytes, add pinn_graph_copy(graph, %s, "
+            "<that plane>) before this node and read the copy",
+            read->name, read->bytes, read->name);
     if (written)
         return reject(graph, PINN_REFUSED, name,
                       "a host function cannot write device plane '%s': write a pinned plane of %zu bytes and add "

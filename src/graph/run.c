@@ -139,7 +139,7 @@ pinn_status pinn_graph_build(pinn_graph *graph) {
 bool pinn_graph_is_built(const pinn_graph *graph) { return graph->built && !graph->list; }
 
 void pinn_graph_invalidate(pinn_graph *graph) {
-    if (!graph->built || pn_enter(graph->context, __func__) != PINN_OK) return;
+    if (!graph || !graph->built || pn_enter(graph->context, __func__) != PINN_OK) return;
     drop_built(graph);
     graph->invalidated = true;
 }

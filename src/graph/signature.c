@@ -1,7 +1,8 @@
 /* What a list is, as bytes: everything that a built executable has frozen. Equal bytes, not equal hashes, make two lists the same.
  *
- * A plane is its address, size, place and generation (so memory freed and given out again at the same address differs); an operation is
- * its name, its forms and its argument bytes. Every variable part is preceded by its length, so no two lists share their bytes.
+ * A plane is its address, size, place and generation (so memory freed and given out again at the same address differs); an
+ * operation is its name, its forms and its argument bytes. Every variable part is preceded by its length, so no two lists share
+ * their bytes.
  */
 #include <string.h>
 
@@ -77,7 +78,7 @@ static bool differ(const pn_node *old, const pn_node *new, pn_text *out) {
     else if (old->user != new->user)
         pn_text_string(out, "its user pointer changed");
     else if (old->argument_bytes != new->argument_bytes ||
-             (new->argument_bytes && memcmp(old->arguments, new->arguments, new->argument_bytes) != 0))
+             (new->argument_bytes &&memcmp(old->arguments, new->arguments, new->argument_bytes) != 0))
         pn_text_string(out, "its arguments changed");
     else
         return differ_in_planes(old->read, old->reads, new->read, new->reads, "reads", out) ||

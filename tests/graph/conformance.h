@@ -272,7 +272,8 @@ START_TEST(copies_go_every_way) {
 END_TEST
 
 START_TEST(host_nodes_and_pageable_copies_keep_order) {
-    pinn_plane *host = new_plane("host", PINN_HOST, 4), *x = new_plane("x", PINN_DEVICE, 4), *back = new_plane("back", PINN_HOST, 4);
+    pinn_plane *host = new_plane("host", PINN_HOST, 4), *x = new_plane("x", PINN_DEVICE, 4),
+               *back = new_plane("back", PINN_HOST, 4);
     OK(pinn_graph_begin(graph));
     OK(add(host, 1));
     OK(pinn_graph_copy(graph, host, x));
@@ -383,7 +384,8 @@ START_TEST(explain_and_dot_are_stable) {
         "}\n";
     char expected[2048], *got;
     counter calls = {0};
-    pinn_plane *x = new_plane("x", PINN_DEVICE, 16), *home = new_plane("home", PINN_PINNED, 16), *page = new_plane("page", PINN_HOST, 16);
+    pinn_plane *x = new_plane("x", PINN_DEVICE, 16), *home = new_plane("home", PINN_PINNED, 16),
+               *page = new_plane("page", PINN_HOST, 16);
     OK(pinn_graph_explain(graph, &got));
     ck_assert(strstr(got, "nothing recorded"));
     free(got);

@@ -1,5 +1,5 @@
-/* Context, graph, planes and operations for the conformance suite. The program that includes it defines DEVICE_FORM(name) as the CUDA form
- * name_cuda or as NULL.
+/* Context, graph, planes and operations for the conformance suite. The program that includes it defines DEVICE_FORM(name) as the
+ * CUDA form name_cuda or as NULL.
  */
 #ifndef FIXTURE_H
 #define FIXTURE_H
@@ -13,18 +13,18 @@
 #include "graph_cuda_ops.h"
 #include "pinn_graph.h"
 
-#define OK(call)                                                                                                          \
-    do {                                                                                                                  \
-        pinn_status returned = (call);                                                                                    \
+#define OK(call)                                                                                                   \
+    do {                                                                                                           \
+        pinn_status returned = (call);                                                                             \
         ck_assert_msg(returned == PINN_OK, "%s: %s: %s", #call, pinn_status_name(returned), pinn_error_message()); \
     } while (0)
 
 /* The call fails with `status`, and its message contains `part`. */
-#define FAILS(call, status, part)                                                                                               \
-    do {                                                                                                                        \
-        pinn_status returned = (call);                                                                                          \
-        ck_assert_msg(returned == (status), "%s: %s instead of %s: %s", #call, pinn_status_name(returned),                 \
-                      pinn_status_name(status), pinn_error_message());                                                          \
+#define FAILS(call, status, part)                                                                                        \
+    do {                                                                                                                 \
+        pinn_status returned = (call);                                                                                   \
+        ck_assert_msg(returned == (status), "%s: %s instead of %s: %s", #call, pinn_status_name(returned),               \
+                      pinn_status_name(status), pinn_error_message());                                                   \
         ck_assert_msg(strstr(pinn_error_message(), (part)), "%s: no '%s' in '%s'", #call, (part), pinn_error_message()); \
     } while (0)
 

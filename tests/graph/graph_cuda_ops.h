@@ -21,16 +21,16 @@ pinn_status add_cuda(const pinn_run *run);    /* write[0][i] += amount, int32 */
 pinn_status double_cuda(const pinn_run *run); /* write[0][i] = 2*read[0][i], int32; the arguments' amount is not used */
 pinn_status fill_cuda(const pinn_run *run);   /* write[0][i] = value, bytes */
 
-pinn_status nothing_cuda(const pinn_run *run);         /* returns without a launch */
-pinn_status allocate_cuda(const pinn_run *run);        /* cudaMalloc, then a launch */
-pinn_status allocate_async_cuda(const pinn_run *run);  /* cudaMallocAsync and cudaFreeAsync around a launch */
-pinn_status wait_cuda(const pinn_run *run);            /* cudaStreamSynchronize */
-pinn_status default_stream_cuda(const pinn_run *run);  /* a launch on the legacy default stream beside one on run->stream */
-pinn_status unjoined_cuda(const pinn_run *run);        /* forks to another stream, does not join */
-pinn_status forked_cuda(const pinn_run *run);          /* forks to another stream and joins: allowed */
-pinn_status bad_launch_cuda(const pinn_run *run);      /* a launch with too many threads, not looked at */
-pinn_status fail_cuda(const pinn_run *run);            /* launches, then returns PINN_NUMERIC */
-pinn_status slow_cuda(const pinn_run *run);            /* about 50 ms, then write[0][0] = 1 (int32) */
+pinn_status nothing_cuda(const pinn_run *run);        /* returns without a launch */
+pinn_status allocate_cuda(const pinn_run *run);       /* cudaMalloc, then a launch */
+pinn_status allocate_async_cuda(const pinn_run *run); /* cudaMallocAsync and cudaFreeAsync around a launch */
+pinn_status wait_cuda(const pinn_run *run);           /* cudaStreamSynchronize */
+pinn_status default_stream_cuda(const pinn_run *run); /* a launch on the legacy default stream beside one on run->stream */
+pinn_status unjoined_cuda(const pinn_run *run);       /* forks to another stream, does not join */
+pinn_status forked_cuda(const pinn_run *run);         /* forks to another stream and joins: allowed */
+pinn_status bad_launch_cuda(const pinn_run *run);     /* a launch with too many threads, not looked at */
+pinn_status fail_cuda(const pinn_run *run);           /* launches, then returns PINN_NUMERIC */
+pinn_status slow_cuda(const pinn_run *run);           /* about 50 ms, then write[0][0] = 1 (int32) */
 
 #ifdef __cplusplus
 }

@@ -38,14 +38,18 @@ START_TEST(mixed_places_are_refused_with_the_copy_to_add) {
     pinn_plane *x = new_plane("x", PINN_DEVICE, 64), *h = new_plane("h", PINN_HOST, 64), *p = new_plane("p", PINN_PINNED, 64);
     OK(pinn_graph_begin(graph));
     FAILS(twice(h, x), PINN_REFUSED,
-          "graph 'g', node 1 'double': planes on both sides: 'x' is device, 'h' is host and read. Create a device plane of 64 bytes, add "
+          "graph 'g', node 1 'double': planes on both sides: 'x' is device, 'h' is host and read. Create a device plane of 64 "
+          "bytes, add "
           "pinn_graph_copy(graph, h, <that plane>) before this node and read the copy");
     FAILS(twice(x, p), PINN_REFUSED,
-          "'p' is pinned and written. Write a device plane of 64 bytes and add pinn_graph_copy(graph, <that plane>, p) after this node");
+          "'p' is pinned and written. Write a device plane of 64 bytes and add pinn_graph_copy(graph, <that plane>, p) after this "
+          "node");
     counter calls = {0};
-    FAILS(pinn_graph_host(graph, "look", count_call, &calls, PINN_PLANES(p, x), PINN_NO_PLANES), PINN_REFUSED,
-          "'look': a host function cannot read device plane 'x': create a pinned plane of 64 bytes, add pinn_graph_copy(graph, x, ");
-    FAILS(pinn_graph_host(graph, "look", count_call, &calls, PINN_NO_PLANES, PINN_PLANES(x)), PINN_REFUSED, "cannot write device plane 'x'");
+    FAILS(
+        pinn_graph_host(graph, "look", count_call, &calls, PINN_PLANES(p, x), PINN_NO_PLANES), PINN_REFUSED,
+        "'look': a host function cannot read device plane 'x': create a pinned plane of 64 bytes, add pinn_graph_copy(graph, x, ");
+    FAILS(pinn_graph_host(graph, "look", count_call, &calls, PINN_NO_PLANES, PINN_PLANES(x)), PINN_REFUSED,
+          "cannot write device plane 'x'");
     FAILS(pinn_graph_build(graph), PINN_REFUSED, "'h' is host and read"); /* the first failure, again */
     pinn_plane_destroy(x);
     pinn_plane_destroy(h);
@@ -64,12 +68,14 @@ START_TEST(bad_operations_are_refused) {
           tested == PINN_EXECUTOR_CPU ? "no CPU form" : "no CUDA form");
     FAILS(pinn_graph_operation(graph, &formless, NULL, 0, PINN_PLANES(h), PINN_NO_PLANES), PINN_REFUSED, "no CPU form");
     FAILS(pinn_graph_operation(graph, &add_operation, NULL, 0, PINN_NO_PLANES, PINN_NO_PLANES), PINN_REFUSED, "without planes");
-    FAILS(pinn_graph_operation(graph, &add_operation, NULL, 8, PINN_PLANES(x), PINN_NO_PLANES), PINN_BAD_ARGUMENT, "8 bytes of arguments");
+    FAILS(pinn_graph_operation(graph, &add_operation, NULL, 8, PINN_PLANES(x), PINN_NO_PLANES), PINN_BAD_ARGUMENT,
+          "8 bytes of arguments");
     FAILS(pinn_graph_operation(graph, &nameless, NULL, 0, PINN_PLANES(x), PINN_NO_PLANES), PINN_BAD_ARGUMENT, "NULL");
     FAILS(pinn_graph_operation(graph, NULL, NULL, 0, PINN_PLANES(x), PINN_NO_PLANES), PINN_BAD_ARGUMENT, "NULL");
-    FAILS(pinn_graph_operation(graph, &add_operation, NULL, 0, ((pinn_planes){many, PINN_NODE_PLANES + 1}), PINN_NO_PLANES), PINN_REFUSED,
-          "reads 17 planes, at most 16");
-    FAILS(pinn_graph_operation(graph, &add_operation, NULL, 0, ((pinn_planes){NULL, 1}), PINN_NO_PLANES), PINN_BAD_ARGUMENT, "NULL");
+    FAILS(pinn_graph_operation(graph, &add_operation, NULL, 0, ((pinn_planes){many, PINN_NODE_PLANES + 1}), PINN_NO_PLANES),
+          PINN_REFUSED, "reads 17 planes, at most 16");
+    FAILS(pinn_graph_operation(graph, &add_operation, NULL, 0, ((pinn_planes){NULL, 1}), PINN_NO_PLANES), PINN_BAD_ARGUMENT,
+          "NULL");
     FAILS(pinn_graph_operation(graph, &add_operation, NULL, 0, PINN_PLANES(x, NULL), PINN_NO_PLANES), PINN_BAD_ARGUMENT, "plane 2");
     FAILS(pinn_graph_host(graph, NULL, count_call, NULL, PINN_NO_PLANES, PINN_NO_PLANES), PINN_BAD_ARGUMENT, "NULL");
     FAILS(pinn_graph_host(graph, "h", NULL, NULL, PINN_NO_PLANES, PINN_NO_PLANES), PINN_BAD_ARGUMENT, "'h'");

@@ -4,9 +4,11 @@
 #define DEVICE_FORM(name) NULL
 #include "refusals.h"
 
-/* A test asks for more memory than there is: AddressSanitizer's allocator then has to fail as malloc does. */
+/* A test asks for more memory than there is: the sanitizers' allocators then have to fail as malloc does. */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void) { return "allocator_may_return_null=1"; }
+const char *__tsan_default_options(void);
+const char *__tsan_default_options(void) { return "allocator_may_return_null=1"; }
 
 /* ---- releases wait for captures -------------------------------------------------------------------------------------------- */
 
@@ -183,6 +185,54 @@ START_TEST(failing_operation_ends_the_launch) {
 }
 END_TEST
 
+/* A message function runs in the middle of a build: what it destroys is postponed. */
+static void destroy_in_message(void *user, const char *line) {
+    (void)line;
+    pinn_graph **victim = user;
+    pinn_graph_destroy(*victim);
+    *victim = NULL;
+}
+
+START_TEST(message_function_may_destroy_the_graph) {
+    pinn_context *own;
+    pinn_graph *victim;
+    pinn_plane *x;
+    counter calls = {0};
+    pinn_context_options options = {.executor = PINN_EXECUTOR_CPU, .message = destroy_in_message, .message_user = &victim};
+    OK(pinn_context_create(&options, &own));
+    OK(pinn_graph_create(own, "victim", &victim));
+    OK(pinn_plane_create(own, "x", PINN_HOST, 4, &x));
+    OK(pinn_graph_begin(victim));
+    OK(pinn_graph_host(victim, "h", count_call, &calls, PINN_PLANES(x), PINN_NO_PLANES));
+    OK(pinn_graph_launch(victim, 3));
+    ck_assert_int_eq(calls.calls, 3);
+    ck_assert_ptr_null(victim);
+    pinn_plane_destroy(x);
+    pinn_context_destroy(own);
+}
+END_TEST
+
+/* On the CPU a host function may use another context, whose objects go at once. */
+static pinn_status use_another_context(void *user) {
+    pinn_context *other = user;
+    pinn_plane *x;
+    if (pinn_plane_create(other, "x", PINN_DEVICE, 4, &x) != PINN_OK) return PINN_INTERNAL;
+    size_t planes = other->planes;
+    pinn_plane_destroy(x);
+    return other->planes + 1 == planes ? PINN_OK : PINN_INTERNAL;
+}
+
+START_TEST(host_function_may_use_another_cpu_context) {
+    set_up();
+    pinn_context *other = new_context();
+    OK(pinn_graph_begin(graph));
+    OK(pinn_graph_host(graph, "h", use_another_context, other, PINN_NO_PLANES, PINN_NO_PLANES));
+    OK(pinn_graph_launch(graph, 3));
+    pinn_context_destroy(other);
+    tear_down();
+}
+END_TEST
+
 START_TEST(cuda_without_a_device_is_unsupported) {
     pinn_context *made = NULL;
     pinn_context_options options = {.executor = PINN_EXECUTOR_GRAPH, .device = 1000};
@@ -202,6 +252,8 @@ int main(void) {
     tcase_add_test(tests, generations_never_repeat);
     tcase_add_test(tests, every_allocation_may_fail);
     tcase_add_test(tests, failing_operation_ends_the_launch);
+    tcase_add_test(tests, message_function_may_destroy_the_graph);
+    tcase_add_test(tests, host_function_may_use_another_cpu_context);
     tcase_add_test(tests, cuda_without_a_device_is_unsupported);
     Suite *suite = suite_create("graph: process");
     suite_add_tcase(suite, tests);

@@ -110,8 +110,8 @@ enum { N = 96 }; /* matrix order */
 
 static pinn_status gemm_cuda(const pinn_run *run) {
     const float one = 1, zero = 0;
-    return cublasSgemm(pinn_context_blas(run->context), CUBLAS_OP_N, CUBLAS_OP_N, N, N, N, &one, run->read[0], N, run->read[1], N, &zero,
-                       run->write[0], N) == CUBLAS_STATUS_SUCCESS
+    return cublasSgemm(pinn_context_blas(run->context), CUBLAS_OP_N, CUBLAS_OP_N, N, N, N, &one, run->read[0], N, run->read[1], N,
+                       &zero, run->write[0], N) == CUBLAS_STATUS_SUCCESS
                ? PINN_OK
                : PINN_DEVICE_FAILED;
 }
