@@ -38,9 +38,16 @@ static void dataset_name(const char *quantity, pn_text *out) {
     pn_text_printf(out, "events/%s", quantity);
 }
 
+static void close_datasets(pn_events *events) {
+    for (size_t i = 0; events->dataset && i < events->count; i++) {
+        pn_hdf5_close(events->dataset[i]);
+        events->dataset[i] = 0;
+    }
+}
+
 static void destroy(pn_events *events) {
     if (!events) return;
-    for (size_t i = 0; events->dataset && i < events->count; i++) pn_hdf5_close(events->dataset[i]);
+    close_datasets(events);
     pn_hdf5_close(events->file.id);
     pn_free(events->dataset);
     pn_free(events->column);
@@ -152,6 +159,7 @@ static pinn_status lay_out(const char *path, const char *const *quantity, size_t
     for (size_t i = 0; i < count; i++) PN_TRY(create_dataset(&image->file, quantity[i]));
     PN_TRY(open_datasets(image, quantity));
     PN_TRY(append(image, row, rows, false));
+    close_datasets(image);
     PN_TRY(pn_hdf5_write_image(&image->file));
 fail:
     destroy(image);
@@ -212,10 +220,7 @@ pinn_status pn_events_close(pn_events *events) {
         status = pn_hdf5_fail("%s: cannot flush the training record", events->path);
         abandon(events);
     }
-    for (size_t i = 0; i < events->count; i++) {
-        pn_hdf5_close(events->dataset[i]);
-        events->dataset[i] = 0;
-    }
+    close_datasets(events);
     if (H5Fclose(events->file.id) < 0 && status == PINN_OK && !events->failed)
         status = pn_hdf5_fail("%s: cannot close the training record", events->path);
     events->file.id = 0;

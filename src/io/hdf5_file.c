@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -66,11 +67,31 @@ hid_t pn_hdf5_access(void) {
     return access;
 }
 
+/* HDF5 gives a closed image's memory to a callback: the only way to a file that is marked as properly closed (H5Fget_file_image clears
+ * the mark but leaves the superblock's checksum wrong, HDF5 1.10). Both variables are guarded by the lock. */
+static bool capturing;
+static void *captured;
+
+static void *resize_image(void *image, size_t size, H5FD_file_image_op_t operation, void *user) {
+    (void)operation, (void)user;
+    return realloc(image, size);
+}
+
+static herr_t free_image(void *image, H5FD_file_image_op_t operation, void *user) {
+    (void)user;
+    if (capturing && operation == H5FD_FILE_IMAGE_OP_FILE_CLOSE)
+        captured = image;
+    else
+        free(image);
+    return 0;
+}
+
 pinn_status pn_hdf5_create_image(const char *path, pn_hdf5 *out) {
     enum { GROWTH = 1 << 20 }; /* bytes the image grows by */
+    H5FD_file_image_callbacks_t callbacks = {.image_realloc = resize_image, .image_free = free_image};
     hid_t access = pn_hdf5_access(), id = H5I_INVALID_HID;
     /* A name that cannot exist: HDF5 would load a file it finds there. */
-    if (access >= 0 && H5Pset_fapl_core(access, GROWTH, false) >= 0)
+    if (access >= 0 && H5Pset_fapl_core(access, GROWTH, false) >= 0 && H5Pset_file_image_callbacks(access, &callbacks) >= 0)
         id = H5Fcreate("/dev/null/image", H5F_ACC_TRUNC, H5P_DEFAULT, access);
     pn_hdf5_close(access);
     if (id < 0) return pn_hdf5_fail("%s: cannot prepare the file in memory", path);
@@ -78,17 +99,28 @@ pinn_status pn_hdf5_create_image(const char *path, pn_hdf5 *out) {
     return PINN_OK;
 }
 
-pinn_status pn_hdf5_write_image(const pn_hdf5 *file) {
-    ssize_t size = H5Fflush(file->id, H5F_SCOPE_GLOBAL) < 0 ? -1 : H5Fget_file_image(file->id, NULL, 0);
-    if (size < 0) return pn_hdf5_fail("%s: cannot lay out the file", file->path);
-    void *image = pn_allocate((size_t)size, 1);
-    if (!image) return PN_NO_MEMORY("a file's image");
-    pinn_status status = PINN_OK;
-    if (H5Fget_file_image(file->id, image, (size_t)size) != size)
-        status = pn_hdf5_fail("%s: cannot lay out the file", file->path);
-    else
-        status = pn_file_write(file->path, image, (size_t)size);
-    pn_free(image);
+/* Length of the file in an image, whose memory is longer: "end of file address" of the superblock, versions 2 and 3, little-endian (HDF5
+ * File Format Specification 3.0, II.A). 0 = not such a file. */
+static size_t image_length(const unsigned char *image) {
+    enum { VERSION = 8, SIZE_OF_OFFSETS = 9, END_OF_FILE = 28 };
+    size_t length = 0;
+    if ((image[VERSION] != 2 && image[VERSION] != 3) || image[SIZE_OF_OFFSETS] != 8) return 0;
+    for (int i = 7; i >= 0; i--) length = length << 8 | image[END_OF_FILE + i];
+    return length;
+}
+
+pinn_status pn_hdf5_write_image(pn_hdf5 *file) {
+    capturing = true;
+    captured = NULL;
+    bool good = H5Fclose(file->id) >= 0 && captured;
+    capturing = false;
+    const size_t size = good ? image_length(captured) : 0;
+    good = size > 0;
+    file->id = 0;
+    pinn_status status =
+        good ? pn_file_write(file->path, captured, size) : pn_hdf5_fail("%s: cannot lay out the file in memory", file->path);
+    free(captured);
+    captured = NULL;
     return status;
 }
 
@@ -116,17 +148,15 @@ pinn_status pn_hdf5_open(const char *path, unsigned flags, pn_hdf5 *out) {
 bool pn_hdf5_exists(const pn_hdf5 *file, const char *name) {
     char part[1024];
     size_t length = strlen(name);
-    if (length >= sizeof part) return false;
+    if (length >= sizeof part) return true;
     for (size_t i = 1; i <= length; i++) {
         if (name[i] != '/' && i != length) continue;
         memcpy(part, name, i);
         part[i] = 0;
-        if (H5Lexists(file->id, part, H5P_DEFAULT) <= 0) {
-            H5Eclear2(H5E_DEFAULT);
-            return false;
-        }
+        htri_t there = H5Lexists(file->id, part, H5P_DEFAULT);
+        if (there <= 0) return there != 0;
     }
-    return length > 0;
+    return true;
 }
 
 static const char *type_name(hid_t type, char name[PN_HDF5_NAME]) {

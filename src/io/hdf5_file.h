@@ -31,12 +31,12 @@ hid_t pn_hdf5_access(void);
 
 /* An empty file in memory; `path` is where pn_hdf5_write_image will put it. */
 pinn_status pn_hdf5_create_image(const char *path, pn_hdf5 *out);
-/* Writes the file's bytes to its path, atomically. Does not close it. */
-pinn_status pn_hdf5_write_image(const pn_hdf5 *file);
+/* Closes the image and writes its bytes to its path, atomically. Every other object of it must be closed before. */
+pinn_status pn_hdf5_write_image(pn_hdf5 *file);
 
 /* Opens for reading; `flags` as for H5Fopen. Says apart: missing, no HDF5 file, damaged. */
 pinn_status pn_hdf5_open(const char *path, unsigned flags, pn_hdf5 *out);
-/* Whether every link of "a/b/c" exists. */
+/* Whether every link of "a/b/c" exists; true also where HDF5 cannot tell (a damaged group): opening it then says why. */
 bool pn_hdf5_exists(const pn_hdf5 *file, const char *name);
 
 /* Datasets; rank 0 is a scalar. Intermediate groups of `name` are made. */
