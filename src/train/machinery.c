@@ -189,7 +189,7 @@ fail:
     return status;
 }
 
-pinn_status pn_evaluation_create(pinn_training *training) {
+pinn_status pn_training_create_evaluation(pinn_training *training) {
     const pn_problem *problem = training->problem;
     pinn_status status;
     PN_TRY(pn_layout_create(problem->coordinates, NULL, 0, NULL, &training->value_layout));

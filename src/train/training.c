@@ -250,7 +250,7 @@ pinn_status pinn_training_create(const pinn_options *options, pinn_training **ou
     if (options->resume && training->directory) PN_TRY(pn_training_resume(training));
     PN_TRY(pn_phase_begin(training, training->phase));
     PN_TRY(describe_machine(training));
-    PN_TRY(pn_evaluation_create(training));
+    PN_TRY(pn_training_create_evaluation(training));
     PN_TRY(pn_drain_create(training));
     if (training->directory) PN_TRY(open_run(training, options));
     *out = training;

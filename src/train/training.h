@@ -88,7 +88,7 @@ pinn_status pn_machinery_create(pinn_training *training);
 void pn_machinery_destroy(pn_machinery *machinery);
 /* Records step_graph and sample_graph over the current machinery. */
 pinn_status pn_machinery_record(pinn_training *training);
-pinn_status pn_evaluation_create(pinn_training *training);
+pinn_status pn_training_create_evaluation(pinn_training *training);
 /* Writes the phase's schedule and the event rule into the hyper words. */
 pinn_status pn_phase_begin(pinn_training *training, size_t phase);
 
