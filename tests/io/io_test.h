@@ -31,11 +31,11 @@ __attribute__((unused)) static void remove_test_directory(void) {
     ck_assert_int_eq(system(command), 0);
 }
 
-/* "test_directory/name"; four results live at a time. */
+/* "test_directory/name"; results live for a test. */
 __attribute__((unused)) static const char *in_directory(const char *name) {
-    static char path[4][256];
+    static char path[64][256];
     static unsigned next;
-    char *out = path[next++ % 4];
+    char *out = path[next++ % 64];
     snprintf(out, sizeof path[0], "%s/%s", test_directory, name);
     return out;
 }
