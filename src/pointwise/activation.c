@@ -47,7 +47,7 @@ const char *const pn_activation_names[] = {
 #define X(name) #name,
     ACTIVATIONS(X)
 #undef X
-    NULL,
+        NULL,
 };
 
 pn_scalar_function *pn_activation_find(const char *name) {

@@ -28,18 +28,13 @@ static void sweep(pn_ir *ir, const bool *active, pn_value *adjoint, size_t limit
         if (!active[i] || adjoint[i] == PN_NONE) continue;
         pn_value step[3], g = adjoint[i];
         int steps = pn_ir_steps(ir, (pn_value)i, step);
-        if (steps == 2 && step[0] == step[1]) { /* x*x: one term 2*x*g instead of two */
-            pn_value term = pn_ir_add(ir, pn_ir_chain(ir, (pn_value)i, 0, g), pn_ir_chain(ir, (pn_value)i, 1, g));
-            if (active[step[0]]) accumulate(ir, &adjoint[step[0]], term);
-            continue;
-        }
         for (int k = 0; k < steps; k++)
             if (active[step[k]]) accumulate(ir, &adjoint[step[k]], pn_ir_chain(ir, (pn_value)i, k, g));
     }
 }
 
-pinn_status pn_ir_adjoint(pn_ir *ir, const pn_value *value, const pn_value *seed, size_t count, const uint32_t *wrt, size_t wrt_count,
-                          pn_value *out) {
+pinn_status pn_ir_adjoint(pn_ir *ir, const pn_value *value, const pn_value *seed, size_t count, const uint32_t *wrt,
+                          size_t wrt_count, pn_value *out) {
     pinn_status status = PINN_OK;
     size_t limit = 0;
     bool *active = pn_ir_reach(ir, value, count, PN_WALK_DERIVATIVES, &limit);

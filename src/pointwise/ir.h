@@ -26,47 +26,47 @@ typedef uint32_t pn_value; /* a node of one pn_ir */
 /* name, operand count, text form. Comparisons give 0 or 1; SELECT(c, a, b) is a where c != 0, else b; SIGN(0) is 0.
  * SOFTPLUS(x) = log(1 + e^x), computed as max(x, 0) + log1p(exp(-|x|)); it is an operation of its own so that every derivative is
  * smooth and exact at 0 too (softplus' = (1 + tanh(x/2))/2). MIN and MAX of a NaN are unspecified; ATAN2(y, x) as in C. */
-#define PN_OP_TABLE(X)       \
-    X(CONST, 0, "const")     \
-    X(INPUT, 0, "input")     \
-    X(NEG, 1, "-")           \
-    X(ABS, 1, "abs")         \
-    X(SIGN, 1, "sign")       \
-    X(FLOOR, 1, "floor")     \
-    X(SQRT, 1, "sqrt")       \
-    X(EXP, 1, "exp")         \
-    X(EXPM1, 1, "expm1")     \
-    X(LOG, 1, "log")         \
-    X(LOG1P, 1, "log1p")     \
-    X(SIN, 1, "sin")         \
-    X(COS, 1, "cos")         \
-    X(TAN, 1, "tan")         \
-    X(ASIN, 1, "asin")       \
-    X(ACOS, 1, "acos")       \
-    X(ATAN, 1, "atan")       \
-    X(SINH, 1, "sinh")       \
-    X(COSH, 1, "cosh")       \
-    X(TANH, 1, "tanh")       \
-    X(ERF, 1, "erf")         \
+#define PN_OP_TABLE(X)         \
+    X(CONST, 0, "const")       \
+    X(INPUT, 0, "input")       \
+    X(NEG, 1, "-")             \
+    X(ABS, 1, "abs")           \
+    X(SIGN, 1, "sign")         \
+    X(FLOOR, 1, "floor")       \
+    X(SQRT, 1, "sqrt")         \
+    X(EXP, 1, "exp")           \
+    X(EXPM1, 1, "expm1")       \
+    X(LOG, 1, "log")           \
+    X(LOG1P, 1, "log1p")       \
+    X(SIN, 1, "sin")           \
+    X(COS, 1, "cos")           \
+    X(TAN, 1, "tan")           \
+    X(ASIN, 1, "asin")         \
+    X(ACOS, 1, "acos")         \
+    X(ATAN, 1, "atan")         \
+    X(SINH, 1, "sinh")         \
+    X(COSH, 1, "cosh")         \
+    X(TANH, 1, "tanh")         \
+    X(ERF, 1, "erf")           \
     X(SOFTPLUS, 1, "softplus") \
-    X(ADD, 2, "+")           \
-    X(SUB, 2, "-")           \
-    X(MUL, 2, "*")           \
-    X(DIV, 2, "/")           \
-    X(POW, 2, "pow")         \
-    X(ATAN2, 2, "atan2")     \
-    X(MIN, 2, "min")         \
-    X(MAX, 2, "max")         \
-    X(LT, 2, "<")            \
-    X(LE, 2, "<=")           \
-    X(EQ, 2, "==")           \
+    X(ADD, 2, "+")             \
+    X(SUB, 2, "-")             \
+    X(MUL, 2, "*")             \
+    X(DIV, 2, "/")             \
+    X(POW, 2, "pow")           \
+    X(ATAN2, 2, "atan2")       \
+    X(MIN, 2, "min")           \
+    X(MAX, 2, "max")           \
+    X(LT, 2, "<")              \
+    X(LE, 2, "<=")             \
+    X(EQ, 2, "==")             \
     X(SELECT, 3, "if")
 
 typedef enum pn_op {
 #define X(name, arity, text) PN_OP_##name,
     PN_OP_TABLE(X)
 #undef X
-    PN_OP_COUNT
+        PN_OP_COUNT
 } pn_op;
 
 typedef struct pn_node {
@@ -114,8 +114,8 @@ pn_value pn_ir_tangent(pn_ir *ir, pn_value value, pn_value (*tangent)(void *user
 
 /* Reverse derivative: out[i] = sum_k seed[k] * d value[k] / d input slot wrt[i]. One reverse sweep over the DAG. `out[i]` is the
  * constant 0 where nothing depends on it. Errors: NO_MEMORY. */
-pinn_status pn_ir_adjoint(pn_ir *ir, const pn_value *value, const pn_value *seed, size_t count, const uint32_t *wrt, size_t wrt_count,
-                          pn_value *out);
+pinn_status pn_ir_adjoint(pn_ir *ir, const pn_value *value, const pn_value *seed, size_t count, const uint32_t *wrt,
+                          size_t wrt_count, pn_value *out);
 
 /* Plain float64 evaluation of one node at one point, for tests and constants: inputs by slot. NaN when memory ran out. */
 double pn_ir_evaluate(const pn_ir *ir, pn_value value, const double *input);

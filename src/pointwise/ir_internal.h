@@ -8,7 +8,8 @@
 enum { PN_TRAIT_BOOLEAN = 1, PN_TRAIT_NONNEGATIVE = 2 };
 
 /* dv = derivative * d(argument) for a node v that depends on nothing but `argument` (jet.c: v = s^(k)(z), derivative = s^(k+1)(z)).
- * Differentiation takes this step in place of v's operands; without it, s, s', s''... would each be differentiated through again. */
+ * Differentiation takes this step in place of v's operands; without it, s, s', s''... would each be differentiated through again.
+ */
 typedef struct pn_known {
     pn_value argument, derivative; /* PN_NONE if nothing is known */
 } pn_known;
@@ -33,8 +34,8 @@ pn_value pn_ir_build(pn_ir *ir, pn_op op, pn_value a, pn_value b, pn_value c);
 /* Whom a walk goes to from a node: its operands, or, when differentiating, the argument of its known derivative if it has one. */
 typedef enum pn_walk { PN_WALK_VALUES, PN_WALK_DERIVATIVES } pn_walk;
 
-/* reached[i] = whether one of `value` depends on node i, for i < *limit = largest value + 1. Owned by the caller (pn_free); NULL when
- * memory is short. PN_NONE values are skipped. */
+/* reached[i] = whether one of `value` depends on node i, for i < *limit = largest value + 1. Owned by the caller (pn_free); NULL
+ * when memory is short. PN_NONE values are skipped. */
 bool *pn_ir_reach(const pn_ir *ir, const pn_value *value, size_t count, pn_walk walk, size_t *limit);
 
 /* Notes a known derivative; ignored where it cannot help (v is a leaf, or older than its argument) or one is noted already. */

@@ -32,7 +32,8 @@ static void print_leaf(const printer *print, const pn_node *node) {
 }
 
 static bool is_infix(pn_op op) {
-    return op == PN_OP_ADD || op == PN_OP_SUB || op == PN_OP_MUL || op == PN_OP_DIV || op == PN_OP_LT || op == PN_OP_LE || op == PN_OP_EQ;
+    return op == PN_OP_ADD || op == PN_OP_SUB || op == PN_OP_MUL || op == PN_OP_DIV || op == PN_OP_LT || op == PN_OP_LE ||
+           op == PN_OP_EQ;
 }
 
 static void print_operation(const printer *print, const pn_node *node, bool whole) {

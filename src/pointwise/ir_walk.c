@@ -1,5 +1,5 @@
-/* Walks over the part of a graph that some values depend on. Operands have smaller ids than their node, so one sweep down finds that
- * part and one sweep up visits operands first: no recursion, whatever the depth.
+/* Walks over the part of a graph that some values depend on. Operands have smaller ids than their node, so one sweep down finds
+ * that part and one sweep up visits operands first: no recursion, whatever the depth.
  */
 #include <math.h>
 

@@ -177,8 +177,10 @@ fail:
 
 /* ---- product --------------------------------------------------------------------------------------------------------------- */
 
-/* Leibniz: sum over subsets S of the channel's coordinates of f_S * g_rest; equal coordinates give equal terms, which the sum joins. */
-static pn_value multiply_partial(pn_ir *ir, const pn_layout *layout, const pn_channel *channel, const pn_value *f, const pn_value *g) {
+/* Leibniz: sum over subsets S of the channel's coordinates of f_S * g_rest; equal coordinates give equal terms, which the sum
+ * joins. */
+static pn_value multiply_partial(pn_ir *ir, const pn_layout *layout, const pn_channel *channel, const pn_value *f,
+                                 const pn_value *g) {
     pn_value sum = pn_ir_const(ir, 0);
     bool done[1u << PN_MAX_ORDER] = {false};
     for (unsigned mask = 0; mask >> channel->order == 0; mask++) {

@@ -5,8 +5,8 @@
  * closed downward: with u_xxt it holds u_xx, u_xt, u_x, u_t and u. Channel 0 is always the value.
  *
  * Chain rule (Faa di Bruno for partial derivatives; Hardy 2006): the channel of s(z) with coordinates a_1..a_n is the sum over
- * all set partitions p of {1..n} of s^(|p|)(z) times the product over blocks B in p of the channel of z with coordinates {a_i : i in B}.
- * Laplacian (Li et al. 2024, forward Laplacian): L s(z) = s'(z) Lz + s''(z) sum_i a_i z_i^2.
+ * all set partitions p of {1..n} of s^(|p|)(z) times the product over blocks B in p of the channel of z with coordinates {a_i : i
+ * in B}. Laplacian (Li et al. 2024, forward Laplacian): L s(z) = s'(z) Lz + s''(z) sum_i a_i z_i^2.
  */
 #ifndef PN_POINTWISE_JET_H
 #define PN_POINTWISE_JET_H
@@ -17,16 +17,16 @@
 #define PN_MAX_ORDER 8 /* of one partial derivative; set partitions of 8 elements: 4140 */
 
 typedef struct pn_channel {
-    uint8_t order;               /* 0 = the value; 2 for the Laplacian */
-    bool laplacian;              /* then `coordinate` is unused and the layout's coefficients apply */
+    uint8_t order;                    /* 0 = the value; 2 for the Laplacian */
+    bool laplacian;                   /* then `coordinate` is unused and the layout's coefficients apply */
     uint8_t coordinate[PN_MAX_ORDER]; /* ascending; entries beyond `order` are 0 */
 } pn_channel;
 
 typedef struct pn_layout {
     size_t count;
-    pn_channel *channel;                    /* owned; sorted: by order, then lexicographically, the Laplacian last */
-    double laplacian[PN_MAX_COORDINATES];   /* a_i of the Laplacian channel; all 0 when there is none */
-    size_t coordinates;                     /* of the problem */
+    pn_channel *channel;                  /* owned; sorted: by order, then lexicographically, the Laplacian last */
+    double laplacian[PN_MAX_COORDINATES]; /* a_i of the Laplacian channel; all 0 when there is none */
+    size_t coordinates;                   /* of the problem */
 } pn_layout;
 
 /* The smallest layout that holds the value and all `count` channels asked for: downward closure; for a Laplacian the first

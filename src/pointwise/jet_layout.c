@@ -32,7 +32,8 @@ static pn_channel subset(const pn_channel *channel, unsigned mask) {
     return part;
 }
 
-static pinn_status check_wanted(size_t coordinates, const pn_channel *want, size_t count, const double *laplacian, bool *any_laplacian) {
+static pinn_status check_wanted(size_t coordinates, const pn_channel *want, size_t count, const double *laplacian,
+                                bool *any_laplacian) {
     *any_laplacian = false;
     if (coordinates > PN_MAX_COORDINATES)
         return pn_fail(PINN_BAD_ARGUMENT, "%zu coordinates; at most %d are supported", coordinates, PN_MAX_COORDINATES);
@@ -42,7 +43,8 @@ static pinn_status check_wanted(size_t coordinates, const pn_channel *want, size
             continue;
         }
         if (want[c].order > PN_MAX_ORDER)
-            return pn_fail(PINN_BAD_ARGUMENT, "a derivative of order %d; at most %d is supported", (int)want[c].order, PN_MAX_ORDER);
+            return pn_fail(PINN_BAD_ARGUMENT, "a derivative of order %d; at most %d is supported", (int)want[c].order,
+                           PN_MAX_ORDER);
         for (unsigned k = 0; k < want[c].order; k++)
             if (want[c].coordinate[k] >= coordinates)
                 return pn_fail(PINN_BAD_ARGUMENT, "a derivative by coordinate %d of %zu", (int)want[c].coordinate[k], coordinates);

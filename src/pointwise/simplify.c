@@ -31,8 +31,8 @@ static symmetry op_symmetry(pn_op op) {
 /* f(g(x)) where that is x, |x| or g(x); each holds wherever the inner function is defined. */
 static bool unary_of_unary(pn_ir *ir, pn_op op, pn_value a, pn_value *out) {
     static const pn_op inverse[][2] = {
-        {PN_OP_EXP, PN_OP_LOG},     {PN_OP_LOG, PN_OP_EXP},  {PN_OP_EXPM1, PN_OP_LOG1P}, {PN_OP_LOG1P, PN_OP_EXPM1},
-        {PN_OP_TAN, PN_OP_ATAN},    {PN_OP_SIN, PN_OP_ASIN}, {PN_OP_COS, PN_OP_ACOS},
+        {PN_OP_EXP, PN_OP_LOG},  {PN_OP_LOG, PN_OP_EXP},  {PN_OP_EXPM1, PN_OP_LOG1P}, {PN_OP_LOG1P, PN_OP_EXPM1},
+        {PN_OP_TAN, PN_OP_ATAN}, {PN_OP_SIN, PN_OP_ASIN}, {PN_OP_COS, PN_OP_ACOS},
     };
     pn_node x = ir->node[a];
     for (size_t i = 0; i < sizeof inverse / sizeof *inverse; i++)
@@ -137,7 +137,8 @@ bool pn_ir_mask(const pn_ir *ir, pn_value value, pn_mask *mask) {
     else
         return false;
     pn_node inner = ir->node[mask->x];
-    bool nested = inner.op == PN_OP_SELECT && ((pn_ir_is_const(ir, inner.b, &k) && k == 0) || (pn_ir_is_const(ir, inner.c, &k) && k == 0));
+    bool nested =
+        inner.op == PN_OP_SELECT && ((pn_ir_is_const(ir, inner.b, &k) && k == 0) || (pn_ir_is_const(ir, inner.c, &k) && k == 0));
     return !nested;
 }
 

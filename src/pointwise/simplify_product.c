@@ -1,12 +1,12 @@
 /* Products, quotients and powers, simplified as they are built.
  *
  * Normal form: one constant factor, first; signs outside (-(x*y)); the operands of a product in the order of their ids, so that a*b
- * and b*a are one node. Constants join only where that cannot turn a float32 program's value into 0 or infinity: the joined constant
- * stays inside float32's normal range, and only constants near 1 move across other factors.
+ * and b*a are one node. Constants join only where that cannot turn a float32 program's value into 0 or infinity: the joined
+ * constant stays inside float32's normal range, and only constants near 1 move across other factors.
  *
  * (k*x)*y normally stays: k*x is often a factor of many products (a derivative s'(z) of all channels), and moving k out would cost
- * a multiplication in each. While a scalar function is differentiated again and again (jet.c), `gather` moves it out: there it meets
- * other constants and common factors of sums.
+ * a multiplication in each. While a scalar function is differentiated again and again (jet.c), `gather` moves it out: there it
+ * meets other constants and common factors of sums.
  */
 #include <float.h>
 #include <math.h>
@@ -103,7 +103,8 @@ pn_value pn_ir_mul(pn_ir *ir, pn_value a, pn_value b) {
     double p = 1, q = 1;
     pn_value x = a, y = b;
     bool a_scaled = split_constant(ir, a, &p, &x), b_scaled = split_constant(ir, b, &q, &y);
-    if ((a_scaled && b_scaled) || (ir->gather && (a_scaled || b_scaled))) return pn_ir_scale(ir, join_constants(p, q), pn_ir_mul(ir, x, y));
+    if ((a_scaled && b_scaled) || (ir->gather && (a_scaled || b_scaled)))
+        return pn_ir_scale(ir, join_constants(p, q), pn_ir_mul(ir, x, y));
     if (multiply_alike(ir, a, b, &x)) return x;
     /* Under a mask, a NaN of the other factor where the condition excludes it cannot leak: 0 * NaN never happens. A condition is a
      * mask of 1; the product of two conditions is their "and". */

@@ -119,8 +119,8 @@ typedef struct taylor {
     double c[SIDE][SIDE][SIDE];
 } taylor;
 
-#define FOR_DEGREES(i, j, k)              \
-    for (int i = 0; i <= ORDER; i++)      \
+#define FOR_DEGREES(i, j, k)                 \
+    for (int i = 0; i <= ORDER; i++)         \
         for (int j = 0; i + j <= ORDER; j++) \
             for (int k = 0; i + j + k <= ORDER; k++)
 
@@ -232,8 +232,8 @@ static void check_jet(const char *what, const pn_layout *layout, const pn_value 
     for (size_t c = 0; c < layout->count; c++) largest = fmax(largest, fabs(taylor_channel(expected, layout, c)));
     for (size_t c = 0; c < layout->count; c++) {
         double value = pn_ir_evaluate(ir, out[c], at), wanted = taylor_channel(expected, layout, c);
-        ck_assert_msg(fabs(value - wanted) <= 1e-12 * largest, "%s, channel %zu: %.17g, not %.17g (largest %g)", what, c, value, wanted,
-                      largest);
+        ck_assert_msg(fabs(value - wanted) <= 1e-12 * largest, "%s, channel %zu: %.17g, not %.17g (largest %g)", what, c, value,
+                      wanted, largest);
     }
 }
 
@@ -274,7 +274,8 @@ START_TEST(closed_forms) {
     for (double at = -6; at <= 6; at += 0.125) {
         double t = tanh(at), d = 1 - t * t;
         const double expected[] = {t, d, -2 * t * d, d * (6 * t * t - 2), d * t * (16 - 24 * t * t)};
-        for (int c = 0; c < 5; c++) ck_assert_double_eq_tol(pn_ir_evaluate(ir, out[c], &at), expected[c], 1e-14); /* values below 5 */
+        for (int c = 0; c < 5; c++)
+            ck_assert_double_eq_tol(pn_ir_evaluate(ir, out[c], &at), expected[c], 1e-14); /* values below 5 */
     }
     pn_layout_free(&layout);
 }
@@ -308,12 +309,18 @@ END_TEST
 /* z's value may be any expression, one the simplifier takes apart inside s too: sin(-w) is -sin(w). */
 START_TEST(argument_is_an_expression) {
     pn_layout layout = full_layout(1, 2, NULL);
-    pn_value w = pn_ir_input(ir, 0), z[3] = {pn_ir_neg(ir, w), pn_ir_const(ir, -1), pn_ir_const(ir, 0)}, out[3];
+    pn_value w = pn_ir_input(ir, 0);
+    pn_value older = pn_ir_neg(ir, pn_ir_unary(ir, PN_OP_SIN, w)); /* s(z) is there before z: nothing may be noted of it */
+    pn_value z[3] = {pn_ir_neg(ir, w), pn_ir_const(ir, -1), pn_ir_const(ir, 0)}, out[3], one = pn_ir_const(ir, 1), gradient;
+    const uint32_t wrt = 0;
     ck_assert_int_eq(pn_jet_compose(ir, &layout, pn_activation_find("sin"), NULL, z, out), PINN_OK);
     const double at[] = {0.4};
     ck_assert_double_eq_tol(pn_ir_evaluate(ir, out[0], at), -sin(0.4), 1e-16);
     ck_assert_double_eq_tol(pn_ir_evaluate(ir, out[1], at), -cos(0.4), 1e-16);
     ck_assert_double_eq_tol(pn_ir_evaluate(ir, out[2], at), sin(0.4), 1e-16);
+    ck_assert_uint_eq(out[0], older);
+    ck_assert_int_eq(pn_ir_adjoint(ir, &older, &one, 1, &wrt, 1, &gradient), PINN_OK);
+    ck_assert_double_eq_tol(pn_ir_evaluate(ir, gradient, at), -cos(0.4), 1e-16);
     pn_layout_free(&layout);
 }
 END_TEST
@@ -369,8 +376,8 @@ static void check_adjoint(const char *name, double constant) {
         at[c] = kept;
         double expected = (value[0] - 8 * value[1] + 8 * value[2] - value[3]) / (12 * h);
         double reverse = pn_ir_evaluate(ir, gradient[c], at);
-        ck_assert_msg(fabs(reverse - expected) <= 1e-8 * (1 + fabs(expected)), "%s at %g, adjoint of channel %zu: %.15g, not %.15g", name,
-                      constant, c, reverse, expected);
+        ck_assert_msg(fabs(reverse - expected) <= 1e-8 * (1 + fabs(expected)), "%s at %g, adjoint of channel %zu: %.15g, not %.15g",
+                      name, constant, c, reverse, expected);
     }
     pn_layout_free(&layout);
 }
@@ -390,7 +397,8 @@ static pn_value adaptive_tanh(void *user, pn_ir *graph, pn_value z) {
 
 START_TEST(functions_with_parameters) {
     pn_layout layout = full_layout(1, 1, NULL);
-    pn_value z[2] = {pn_ir_input(ir, 0), pn_ir_input(ir, 1)}, out[2], seed[2] = {pn_ir_const(ir, 1), pn_ir_const(ir, 1)}, gradient[2];
+    pn_value z[2] = {pn_ir_input(ir, 0), pn_ir_input(ir, 1)}, out[2], seed[2] = {pn_ir_const(ir, 1), pn_ir_const(ir, 1)},
+             gradient[2];
     const uint32_t wrt[] = {SEED - 1, 0};
     double at[SEED] = {0.3, 0.8}, a = at[SEED - 1] = 1.4, t = tanh(a * at[0]), d = 1 - t * t;
     ck_assert_int_eq(pn_jet_compose(ir, &layout, adaptive_tanh, NULL, z, out), PINN_OK);
@@ -421,7 +429,8 @@ START_TEST(jets_stay_cheap) {
     static const struct {
         const char *name;
         int value, adjoint, value_special, adjoint_special;
-    } most[] = {{"tanh", 10, 28, 1, 1}, {"sin", 6, 18, 2, 2}, {"silu", 21, 40, 1, 1}, {"gelu", 20, 36, 2, 2}, {"softplus", 12, 27, 2, 1}};
+    } most[] = {
+        {"tanh", 10, 28, 1, 1}, {"sin", 6, 18, 2, 2}, {"silu", 21, 40, 1, 1}, {"gelu", 20, 36, 2, 2}, {"softplus", 12, 27, 2, 1}};
     const pn_channel want[] = {channel("xx"), channel("y")};
     pn_layout layout;
     ck_assert_int_eq(pn_layout_create(2, want, 2, NULL, &layout), PINN_OK);
@@ -456,7 +465,8 @@ START_TEST(far_arguments_stay_finite) {
             const double at[] = {side * 1e4, 1, 1, 1, 1};
             for (int c = 0; c < 5; c++) ck_assert(isfinite(pn_ir_evaluate(ir, out[c], at)));
             ck_assert(isfinite(pn_ir_evaluate(ir, gradient[0], at)));
-            if (strcmp(pn_activation_names[n], "sin") != 0 && strcmp(pn_activation_names[n], "tanh") != 0) /* then s(z) ~ max(z, 0) */
+            if (strcmp(pn_activation_names[n], "sin") != 0 &&
+                strcmp(pn_activation_names[n], "tanh") != 0) /* then s(z) ~ max(z, 0) */
                 ck_assert_double_eq_tol(pn_ir_evaluate(ir, out[1], at), side > 0 ? 1 : 0, 1e-12);
         }
     }
