@@ -77,6 +77,8 @@ static pinn_status capture_node(pn_node *node, cudaStream_t stream) {
     nvtxRangePushA(node->name);
     pinn_status status = record_node(node, stream);
     nvtxRangePop();
+    if (status != PINN_OK && node->kind != PN_NODE_GPU) /* operations are named already */
+        pn_fail_within(status, "graph '%s', node %zu '%s'", node->graph->name, node->number, node->name);
     if (status == PINN_OK) status = pn_cuda_take_left(node);
     cudaGetLastError();
     if (!count_captured(stream, &after)) return refuse_broken(node, status);

@@ -52,6 +52,8 @@ static pinn_status enqueue_node(pn_node *node, cudaStream_t stream) {
     pinn_status status = launch_node(node, stream);
     nvtxRangePop();
     if (status == PINN_OK) return pn_cuda_take_left(node);
+    if (node->kind != PN_NODE_GPU) /* operations are named already */
+        pn_fail_within(status, "graph '%s', node %zu '%s'", node->graph->name, node->number, node->name);
     cudaGetLastError(); /* reported already, and not the next node's */
     return status;
 }

@@ -354,6 +354,15 @@ START_TEST(wrapped_memory_is_used_in_place) {
     ck_assert_int_eq(value_of(x), 7);
     pinn_plane_destroy(wrapped);
     FAILS(pinn_graph_launch(graph, 1), PINN_STALE, "'mine'");
+    OK(pinn_plane_wrap(context, "mine", PINN_HOST, &mine, sizeof mine, &wrapped)); /* the same address for certain */
+    OK(pinn_graph_begin(graph));
+    OK(add(wrapped, 1));
+    OK(pinn_graph_copy(graph, wrapped, inside));
+    OK(pinn_graph_launch(graph, 1));
+    ck_assert_uint_eq(stats_of(graph).builds, 2);
+    ck_assert(strstr(last_message, "plane 'mine' is another allocation"));
+    ck_assert_int_eq(mine, 8);
+    pinn_plane_destroy(wrapped);
     pinn_plane_destroy(inside);
     pinn_plane_destroy(x);
 }
