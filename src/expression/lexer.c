@@ -18,7 +18,7 @@ static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 static bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
-/* ---- What doesn't belong ------------------------------------------------------------------------------------------------------ */
+/* ---- What doesn't belong ----------------------------------------------------------------------------------------------- */
 
 static const struct {
     unsigned code; /* Unicode */
@@ -60,9 +60,9 @@ static const struct {
 };
 
 /* alpha is U+03B1, and so on in order. */
-static const char *const greek[] = {"alpha", "beta", "gamma",   "delta", "epsilon", "zeta",  "eta",     "theta", "iota",
-                                    "kappa", "lambda", "mu",    "nu",    "xi",      "omicron", "pi",    "rho",   "sigma",
-                                    "sigma", "tau",  "upsilon", "phi",   "chi",     "psi",   "omega"};
+static const char *const greek[] = {"alpha", "beta",   "gamma",   "delta", "epsilon", "zeta",    "eta",  "theta", "iota",
+                                    "kappa", "lambda", "mu",      "nu",    "xi",      "omicron", "pi",   "rho",   "sigma",
+                                    "sigma", "tau",    "upsilon", "phi",   "chi",     "psi",     "omega"};
 
 static const struct {
     const char *text;
@@ -156,7 +156,7 @@ static size_t report_ascii(pn_source *source, size_t at) {
     return 1;
 }
 
-/* ---- Tokens ------------------------------------------------------------------------------------------------------------------- */
+/* ---- Tokens ------------------------------------------------------------------------------------------------------------ */
 
 /* In the C locale whatever the program has set: a comma is never a decimal point here. */
 static double read_decimal(const char *text) {
@@ -183,8 +183,8 @@ static pn_token lex_number(pn_source *source, size_t begin) {
         if (digits) {
             i = j;
         } else if (!is_letter(text[i + 1])) { /* "2exp(x)" is a product that lacks its "*"; "2e" and "2e-" lack digits */
-            pn_source_report(source, begin, "write digits after the exponent's \"e\", as in 1e-4", "number \"%s\" has an empty exponent",
-                             pn_source_excerpt(source, begin, j).text);
+            pn_source_report(source, begin, "write digits after the exponent's \"e\", as in 1e-4",
+                             "number \"%s\" has an empty exponent", pn_source_excerpt(source, begin, j).text);
             return (pn_token){PN_TOKEN_BAD, (uint32_t)begin, (uint32_t)j, 0};
         }
     }
@@ -229,9 +229,9 @@ static const struct {
     const char *text;
     pn_token_kind kind;
 } operators[] = {/* longer ones first */
-                 {"<=", PN_TOKEN_LE}, {">=", PN_TOKEN_GE}, {"==", PN_TOKEN_EQ},  {"<", PN_TOKEN_LT},    {">", PN_TOKEN_GT},
-                 {"=", PN_TOKEN_ASSIGN}, {"+", PN_TOKEN_ADD}, {"-", PN_TOKEN_SUB}, {"*", PN_TOKEN_MUL}, {"/", PN_TOKEN_DIV},
-                 {"^", PN_TOKEN_POWER}, {"(", PN_TOKEN_OPEN}, {")", PN_TOKEN_CLOSE}, {",", PN_TOKEN_COMMA}};
+                 {"<=", PN_TOKEN_LE},    {">=", PN_TOKEN_GE},  {"==", PN_TOKEN_EQ},   {"<", PN_TOKEN_LT},   {">", PN_TOKEN_GT},
+                 {"=", PN_TOKEN_ASSIGN}, {"+", PN_TOKEN_ADD},  {"-", PN_TOKEN_SUB},   {"*", PN_TOKEN_MUL},  {"/", PN_TOKEN_DIV},
+                 {"^", PN_TOKEN_POWER},  {"(", PN_TOKEN_OPEN}, {")", PN_TOKEN_CLOSE}, {",", PN_TOKEN_COMMA}};
 
 pn_token pn_lex_next(pn_source *source, size_t *cursor) {
     const char *text = source->text;

@@ -1,7 +1,7 @@
 /* Tokens to a syntax tree, by precedence climbing (Richards 1979; the same as Pratt 1973 with numbers for binding powers).
  *
- * Mistakes whose meaning is plain ("**", "2x", "lhs = rhs", an unclosed parenthesis) are reported and parsed as meant, so that names
- * are checked too. Of the others only the first is reported: what follows it would mostly be its echo.
+ * Mistakes whose meaning is plain ("**", "2x", "lhs = rhs", an unclosed parenthesis) are reported and parsed as meant, so that
+ * names are checked too. Of the others only the first is reported: what follows it would mostly be its echo.
  */
 #include <stdio.h>
 #include <string.h>
@@ -66,12 +66,24 @@ static pn_excerpt token_text(const parser *p, pn_token token) { return pn_source
 
 static int precedence(pn_token_kind kind) {
     switch (kind) {
-    case PN_TOKEN_LT: case PN_TOKEN_LE: case PN_TOKEN_GT: case PN_TOKEN_GE: case PN_TOKEN_EQ: case PN_TOKEN_ASSIGN: return COMPARISON;
-    case PN_TOKEN_ADD: case PN_TOKEN_SUB: return SUM;
-    case PN_TOKEN_MUL: case PN_TOKEN_DIV: return PRODUCT;
-    case PN_TOKEN_NUMBER: case PN_TOKEN_NAME: case PN_TOKEN_OPEN: case PN_TOKEN_BAD: return PRODUCT; /* its "*" is missing */
+    case PN_TOKEN_LT:
+    case PN_TOKEN_LE:
+    case PN_TOKEN_GT:
+    case PN_TOKEN_GE:
+    case PN_TOKEN_EQ:
+    case PN_TOKEN_ASSIGN: return COMPARISON;
+    case PN_TOKEN_ADD:
+    case PN_TOKEN_SUB: return SUM;
+    case PN_TOKEN_MUL:
+    case PN_TOKEN_DIV: return PRODUCT;
+    case PN_TOKEN_NUMBER:
+    case PN_TOKEN_NAME:
+    case PN_TOKEN_OPEN:
+    case PN_TOKEN_BAD: return PRODUCT; /* its "*" is missing */
     case PN_TOKEN_POWER: return POWER;
-    case PN_TOKEN_END: case PN_TOKEN_CLOSE: case PN_TOKEN_COMMA: break;
+    case PN_TOKEN_END:
+    case PN_TOKEN_CLOSE:
+    case PN_TOKEN_COMMA: break;
     }
     return 0;
 }
@@ -80,7 +92,7 @@ static bool begins_operand(pn_token_kind kind) {
     return kind == PN_TOKEN_NUMBER || kind == PN_TOKEN_NAME || kind == PN_TOKEN_OPEN || kind == PN_TOKEN_BAD;
 }
 
-/* ---- Reports ------------------------------------------------------------------------------------------------------------------ */
+/* ---- Reports ----------------------------------------------------------------------------------------------------------- */
 
 static void report_missing_operand(parser *p) {
     const char *hint = "put a number, a name or parentheses there";
@@ -98,7 +110,8 @@ static void report_missing_operator(parser *p) {
     pn_token left = p->previous, right = p->token;
     if (left.kind == PN_TOKEN_BAD || right.kind == PN_TOKEN_BAD) return;
     const char *name = p->source->text + left.begin;
-    if (left.kind == PN_TOKEN_NAME && pn_function_find(name, left.end - left.begin)) return; /* "sin x": binding asks for sin(...) */
+    if (left.kind == PN_TOKEN_NAME && pn_function_find(name, left.end - left.begin))
+        return; /* "sin x": binding asks for sin(...) */
     char hint[160];
     snprintf(hint, sizeof hint, "write %s*%s", left.kind == PN_TOKEN_CLOSE ? "(...)" : token_text(p, left).text,
              right.kind == PN_TOKEN_OPEN ? "(...)" : token_text(p, right).text);
@@ -124,13 +137,14 @@ static void report_assignment(parser *p, pn_token sign, uint32_t left, uint32_t 
     pn_source_report(p->source, sign.begin, hint, "\"=\" inside an expression");
 }
 
-/* ---- Operands ----------------------------------------------------------------------------------------------------------------- */
+/* ---- Operands ---------------------------------------------------------------------------------------------------------- */
 
 /* One level down; false, with an error, when that is too deep. */
 static bool enter(parser *p) {
     if (p->depth == PN_MAX_NESTING) {
         if (first_error(p))
-            pn_source_report(p->source, p->previous.begin, "give parts of it names in [define]", "nested deeper than %d levels", PN_MAX_NESTING);
+            pn_source_report(p->source, p->previous.begin, "give parts of it names in [define]", "nested deeper than %d levels",
+                             PN_MAX_NESTING);
         abandon(p);
         return false;
     }
@@ -166,7 +180,8 @@ static uint32_t parse_group(parser *p) {
     uint32_t inner = p->token.kind == PN_TOKEN_END ? append_bad(p) : parse_expression(p, COMPARISON);
     while (p->token.kind == PN_TOKEN_COMMA) {
         if (first_error(p))
-            pn_source_report(p->source, p->token.begin, "a comma only parts the arguments of a function", "\",\" in plain parentheses");
+            pn_source_report(p->source, p->token.begin, "a comma only parts the arguments of a function",
+                             "\",\" in plain parentheses");
         advance(p);
         parse_expression(p, COMPARISON);
     }
@@ -239,11 +254,12 @@ static uint32_t parse_signed(parser *p) {
     }
     uint32_t operand = parse_expression(p, POWER);
     for (; negations > 0; negations--)
-        operand = append(p, (pn_syntax){.kind = PN_SYNTAX_NEGATE, .begin = begin, .end = p->tree.node[operand].end, .at = begin, .a = operand});
+        operand = append(
+            p, (pn_syntax){.kind = PN_SYNTAX_NEGATE, .begin = begin, .end = p->tree.node[operand].end, .at = begin, .a = operand});
     return operand;
 }
 
-/* ---- Operators ---------------------------------------------------------------------------------------------------------------- */
+/* ---- Operators --------------------------------------------------------------------------------------------------------- */
 
 static uint32_t parse_right(parser *p, int power) {
     if (power != POWER) return parse_expression(p, power + 1);
@@ -267,12 +283,12 @@ static uint32_t parse_expression(parser *p, int least) {
         }
         const pn_syntax *chained = &p->tree.node[left];
         if (power == COMPARISON && sign.kind != PN_TOKEN_ASSIGN && chained->kind == PN_SYNTAX_BINARY && !chained->enclosed &&
-            precedence(chained->operator) == COMPARISON && chained->operator != PN_TOKEN_ASSIGN && first_error(p))
+            precedence(chained->operator) == COMPARISON && chained->operator!= PN_TOKEN_ASSIGN && first_error(p))
             pn_source_report(p->source, sign.begin, "write (a < b)*(b < c)", "comparisons can't be chained");
         uint32_t right = parse_right(p, power);
         if (sign.kind == PN_TOKEN_ASSIGN) report_assignment(p, sign, left, right);
         left = append(p, (pn_syntax){.kind = PN_SYNTAX_BINARY,
-                                     .operator = sign.kind,
+                                     .operator= sign.kind,
                                      .begin = p->tree.node[left].begin,
                                      .end = p->tree.node[right].end,
                                      .at = sign.begin,
@@ -294,7 +310,8 @@ static void parse_text(parser *p) {
             if (p->token.kind == PN_TOKEN_CLOSE)
                 pn_source_report(p->source, p->token.begin, "delete it, or add its \"(\"", "\")\" without a \"(\"");
             else
-                pn_source_report(p->source, p->token.begin, "one text holds one expression", "\",\" outside a function's arguments");
+                pn_source_report(p->source, p->token.begin, "one text holds one expression",
+                                 "\",\" outside a function's arguments");
         }
         advance(p);
         if (p->token.kind != PN_TOKEN_END) parse_expression(p, COMPARISON);

@@ -42,7 +42,8 @@ pinn_status pn_scope_create(pn_ir *ir, const char *const *coordinates, size_t co
                             size_t field_count, pn_scope **out) {
     if (coordinate_count > PN_MAX_COORDINATES)
         return pn_fail(PINN_BAD_ARGUMENT, "%zu coordinates: at most %d are supported", coordinate_count, PN_MAX_COORDINATES);
-    if (time < -1 || time >= (int)coordinate_count) return pn_fail(PINN_BAD_ARGUMENT, "time is coordinate %d of %zu", time, coordinate_count);
+    if (time < -1 || time >= (int)coordinate_count)
+        return pn_fail(PINN_BAD_ARGUMENT, "time is coordinate %d of %zu", time, coordinate_count);
     pinn_status status = PINN_OK;
     pn_scope *scope = pn_allocate(1, sizeof *scope);
     if (!scope) return PN_NO_MEMORY("a scope");
@@ -91,7 +92,7 @@ pinn_status pn_scope_define(pn_scope *scope, const char *name, const char *text,
     return PINN_OK;
 }
 
-/* ---- Finding names ------------------------------------------------------------------------------------------------------------ */
+/* ---- Finding names ----------------------------------------------------------------------------------------------------- */
 
 const pn_name *pn_scope_find(const pn_scope *scope, const char *name, size_t length, size_t visible) {
     for (size_t i = 0; i < scope->names; i++) {
@@ -155,7 +156,7 @@ const char *pn_scope_nearest(const pn_scope *scope, const char *name, size_t len
     return best;
 }
 
-/* ---- Rules for names ---------------------------------------------------------------------------------------------------------- */
+/* ---- Rules for names --------------------------------------------------------------------------------------------------- */
 
 static bool is_identifier(const char *name) {
     if (!isascii(*name) || !isalpha(*name)) return false;
@@ -192,14 +193,15 @@ const char *pn_scope_name_error(pn_scope *scope, const char *name) {
     return message;
 }
 
-/* ---- Slots -------------------------------------------------------------------------------------------------------------------- */
+/* ---- Slots ------------------------------------------------------------------------------------------------------------- */
 
 size_t pn_scope_slots(const pn_scope *scope) { return scope->slots; }
 
 pn_slot pn_scope_slot(const pn_scope *scope, uint32_t slot) { return scope->slot[slot]; }
 
 static bool same_channel(const pn_channel *a, const pn_channel *b) {
-    return a->order == b->order && a->laplacian == b->laplacian && (a->laplacian || memcmp(a->coordinate, b->coordinate, a->order) == 0);
+    return a->order == b->order && a->laplacian == b->laplacian &&
+           (a->laplacian || memcmp(a->coordinate, b->coordinate, a->order) == 0);
 }
 
 static size_t hash(unsigned field, const pn_channel *channel) { /* FNV-1a */

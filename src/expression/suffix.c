@@ -1,8 +1,8 @@
 /* Derivatives written as a suffix: u_xxt.
  *
- * A name reads as a derivative when it is a field, "_", and a sequence of coordinate names; coordinates may have several letters, so
- * the sequence is found by counting: ways[p] = ways to read name[p..] = sum over coordinates c that begin there of ways[p + |c|].
- * More than one way is the user's to resolve by d(u, ...).
+ * A name reads as a derivative when it is a field, "_", and a sequence of coordinate names; coordinates may have several letters,
+ * so the sequence is found by counting: ways[p] = ways to read name[p..] = sum over coordinates c that begin there of ways[p +
+ * |c|]. More than one way is the user's to resolve by d(u, ...).
  */
 #include <stdio.h>
 #include <string.h>
@@ -32,7 +32,8 @@ static uint8_t *count_ways(const pn_scope *scope, const char *name, size_t lengt
 }
 
 /* Way number `skip` to read name[begin..]. */
-static pn_reading read_way(const pn_scope *scope, const char *name, size_t begin, size_t length, const uint8_t *ways, unsigned skip) {
+static pn_reading read_way(const pn_scope *scope, const char *name, size_t begin, size_t length, const uint8_t *ways,
+                           unsigned skip) {
     pn_reading reading = {0};
     for (size_t p = begin; p < length;) {
         for (size_t c = 0; c < scope->coordinates; c++) {
@@ -76,7 +77,7 @@ pinn_status pn_suffix_split(const pn_scope *scope, const char *name, size_t leng
     return PINN_OK;
 }
 
-/* ---- Reports ------------------------------------------------------------------------------------------------------------------ */
+/* ---- Reports ----------------------------------------------------------------------------------------------------------- */
 
 /* "d(u, x, x)" */
 static void print_form(const pn_scope *scope, const pn_reading *reading, char *buffer, size_t size) {
@@ -90,7 +91,8 @@ void pn_suffix_report_ambiguous(const pn_scope *scope, pn_source *source, size_t
     char form[2][100], hint[256];
     for (unsigned way = 0; way < 2; way++) print_form(scope, &suffix->reading[way], form[way], sizeof form[way]);
     snprintf(hint, sizeof hint, "write %s or %s", form[0], form[1]);
-    pn_source_report(source, begin, hint, "\"%s\" can be read in more than one way", pn_source_excerpt(source, begin, begin + length).text);
+    pn_source_report(source, begin, hint, "\"%s\" can be read in more than one way",
+                     pn_source_excerpt(source, begin, begin + length).text);
 }
 
 /* The part of a suffix behind the longest run of coordinates it begins with. */
@@ -109,7 +111,8 @@ static size_t unreadable(const pn_scope *scope, const char *name, size_t begin, 
 }
 
 /* "u_z": a field with a suffix that is not made of coordinates. */
-static void report_coordinate(const pn_scope *scope, pn_source *source, size_t begin, size_t length, size_t underscore, uint8_t *reached) {
+static void report_coordinate(const pn_scope *scope, pn_source *source, size_t begin, size_t length, size_t underscore,
+                              uint8_t *reached) {
     const char *name = source->text + begin;
     char list[160], hint[256];
     pn_scope_list(scope, PN_NAME_COORDINATE, list, sizeof list);
@@ -124,14 +127,17 @@ static void report_coordinate(const pn_scope *scope, pn_source *source, size_t b
 }
 
 /* "alpha_x", "k_x", "w_x": coordinates behind something that is no field. */
-static void report_field(const pn_scope *scope, pn_source *source, size_t begin, size_t length, size_t underscore, const pn_name *known) {
+static void report_field(const pn_scope *scope, pn_source *source, size_t begin, size_t length, size_t underscore,
+                         const pn_name *known) {
     static const char *const kinds[] = {"", "a coordinate", "a field", "a constant", "a definition"};
-    pn_excerpt whole = pn_source_excerpt(source, begin, begin + length), base = pn_source_excerpt(source, begin, begin + underscore);
+    pn_excerpt whole = pn_source_excerpt(source, begin, begin + length),
+               base = pn_source_excerpt(source, begin, begin + underscore);
     char list[160], hint[256];
     if (known && known->kind == PN_NAME_DEFINITION) {
         snprintf(hint, sizeof hint, "write d(%s, ...)", base.text);
     } else if (known) {
-        snprintf(hint, sizeof hint, "%s", known->kind == PN_NAME_CONSTANT ? "the derivative of a constant is 0" : "coordinates don't depend on each other");
+        snprintf(hint, sizeof hint, "%s",
+                 known->kind == PN_NAME_CONSTANT ? "the derivative of a constant is 0" : "coordinates don't depend on each other");
     } else {
         const char *nearest = pn_scope_nearest(scope, source->text + begin, underscore, 1u << PN_NAME_FIELD, 0);
         pn_scope_list(scope, PN_NAME_FIELD, list, sizeof list);

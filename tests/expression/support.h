@@ -20,8 +20,8 @@ typedef struct world {
     pn_diagnostics list;
 } world;
 
-static inline void world_open_with(world *w, const char *const *coordinates, size_t coordinate_count, int time, const char *const *fields,
-                                   size_t field_count) {
+static inline void world_open_with(world *w, const char *const *coordinates, size_t coordinate_count, int time,
+                                   const char *const *fields, size_t field_count) {
     pn_diagnostics_init(&w->list, "test.toml", NULL);
     ck_assert_int_eq(pn_ir_create(&w->ir), PINN_OK);
     ck_assert_int_eq(pn_scope_create(w->ir, coordinates, coordinate_count, time, fields, field_count, &w->scope), PINN_OK);
@@ -48,8 +48,8 @@ static inline pn_value world_compile(world *w, const char *text) {
     return value;
 }
 
-/* A smooth stand-in for the fields, u_f = sin(c.x + f), so that every derivative is known in closed form: d^n/dx_i.. = product of the
- * c_i times sin(c.x + f + n*pi/2). */
+/* A smooth stand-in for the fields, u_f = sin(c.x + f), so that every derivative is known in closed form: d^n/dx_i.. = product of
+ * the c_i times sin(c.x + f + n*pi/2). */
 static const double support_slope[3] = {0.7, -1.3, 0.9};
 
 static inline double support_field(unsigned field, const pn_channel *channel, const double *x) {

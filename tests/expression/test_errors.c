@@ -3,10 +3,10 @@
 #include "support.h"
 
 enum {
-    NUMBER = PN_ALLOW_CONSTANTS, /* a bound */
+    NUMBER = PN_ALLOW_CONSTANTS,             /* a bound */
     FORMULA = NUMBER | PN_ALLOW_COORDINATES, /* a reference */
-    NO_NORMAL = FORMULA | PN_ALLOW_FIELDS, /* an equation */
-    MOST = 6 /* errors of one case */
+    NO_NORMAL = FORMULA | PN_ALLOW_FIELDS,   /* an equation */
+    MOST = 6                                 /* errors of one case */
 };
 
 static const struct {
@@ -19,15 +19,20 @@ static const struct {
 } cases[] = {
     /* names */
     {ALL, "u_t - alhpa*u_xx", {{7, 18, "unknown name \"alhpa\"", "did you mean \"alpha\"?"}}},
-    {ALL, "alhpa + alhpa*betta", {{7, 12, "unknown name \"alhpa\"", "did you mean \"alpha\"?"},
+    {ALL,
+     "alhpa + alhpa*betta",
+     {{7, 12, "unknown name \"alhpa\"", "did you mean \"alpha\"?"},
       {7, 26, "unknown name \"betta\"", "it must be a coordinate, a field, pi, or a name in [constants] or [define]"}}},
-    {ALL, "Alpha + PI", {{7, 12, "unknown name \"Alpha\"", "did you mean \"alpha\"?"},
-      {7, 20, "unknown name \"PI\"", "did you mean \"pi\"?"}}},
+    {ALL,
+     "Alpha + PI",
+     {{7, 12, "unknown name \"Alpha\"", "did you mean \"alpha\"?"}, {7, 20, "unknown name \"PI\"", "did you mean \"pi\"?"}}},
     {ALL, "e^x", {{7, 12, "unknown name \"e\"", "for Euler's number write exp(1)"}}},
     {ALL, "sin x", {{7, 12, "\"sin\" is a function", "write sin(a)"}}},
     {ALL, "2*exp", {{7, 14, "\"exp\" is a function", "write exp(a)"}}},
     {ALL, "nt*u", {{7, 12, "unknown name \"nt\"", "time has no component of the normal"}}},
-    {ALL, "w_x + w_y", {{7, 12, "unknown field \"w\" in \"w_x\"", "the fields are u, v, p"},
+    {ALL,
+     "w_x + w_y",
+     {{7, 12, "unknown field \"w\" in \"w_x\"", "the fields are u, v, p"},
       {7, 18, "unknown field \"w\" in \"w_y\"", "the fields are u, v, p"}}},
     {ALL, "uv_x", {{7, 12, "unknown field \"uv\" in \"uv_x\"", "the fields are u, v, p"}}},
     {ALL, "alpha_x", {{7, 12, "\"alpha\" in \"alpha_x\" is a constant, not a field", "the derivative of a constant is 0"}}},
@@ -37,13 +42,16 @@ static const struct {
     {ALL, "u_xz", {{7, 15, "\"z\" in \"u_xz\" is no coordinate", "the coordinates are x, y, t"}}},
     {ALL, "u_", {{7, 12, "\"u_\" ends without a coordinate", "the coordinates are x, y, t"}}},
     {ALL, "u_xxxxxxxxx", {{7, 12, "\"u_xxxxxxxxx\" is a derivative of order 9", "the highest order is 8"}}},
-    {ALL, "frequency",
+    {ALL,
+     "frequency",
      {{7, 12, "unknown name \"frequency\"", "it must be a coordinate, a field, pi, or a name in [constants] or [define]"}}},
     /* definitions */
-    {ALL, "broken + broken",
+    {ALL,
+     "broken + broken",
      {{22, 12, "unknown name \"betta\"", "it must be a coordinate, a field, pi, or a name in [constants] or [define]"},
       {23, 4, "\"later\" is defined later", "a definition may use those before it in [define]"}}},
-    {ALL, "broken + gamma",
+    {ALL,
+     "broken + gamma",
      {{22, 12, "unknown name \"betta\"", "it must be a coordinate, a field, pi, or a name in [constants] or [define]"},
       {23, 4, "\"later\" is defined later", "a definition may use those before it in [define]"},
       {7, 21, "unknown name \"gamma\"", "it must be a coordinate, a field, pi, or a name in [constants] or [define]"}}},
@@ -54,10 +62,14 @@ static const struct {
     {ALL, "d(u, z)", {{7, 17, "d differentiates by coordinates, and \"z\" is none", "the coordinates are x, y, t"}}},
     {ALL, "d(u, alpha)", {{7, 17, "d differentiates by coordinates, and \"alpha\" is none", "the coordinates are x, y, t"}}},
     {ALL, "d(u, x + y)", {{7, 17, "d differentiates by coordinates, and \"x + y\" is none", "the coordinates are x, y, t"}}},
-    {ALL, "d(u)",
-     {{7, 12, "d takes an expression and the coordinates to differentiate by, not 1 argument", "write d(a, x) or d(a, x, y, ...)"}}},
-    {ALL, "d()",
-     {{7, 12, "d takes an expression and the coordinates to differentiate by, not 0 arguments", "write d(a, x) or d(a, x, y, ...)"}}},
+    {ALL,
+     "d(u)",
+     {{7, 12, "d takes an expression and the coordinates to differentiate by, not 1 argument",
+       "write d(a, x) or d(a, x, y, ...)"}}},
+    {ALL,
+     "d()",
+     {{7, 12, "d takes an expression and the coordinates to differentiate by, not 0 arguments",
+       "write d(a, x) or d(a, x, y, ...)"}}},
     {ALL, "d(u, x, x, x, x, x, x, x, x, x)", {{7, 12, "a derivative of order 9", "the highest order is 8"}}},
     {ALL, "d(u_xxxxxxxx, x)", {{7, 12, "a field is differentiated more than 8 times", "the highest order is 8"}}},
     {ALL, "lap(lap(lap(lap(lap(u)))))", {{7, 12, "a field is differentiated more than 8 times", "the highest order is 8"}}},
@@ -71,9 +83,11 @@ static const struct {
     {ALL, "min(x)", {{7, 12, "min takes 2 arguments, not 1", "write min(a, b)"}}},
     {ALL, "sin()", {{7, 12, "sin takes 1 argument, not 0", "write sin(a)"}}},
     {ALL, "if(x < 1, u)", {{7, 12, "if takes 3 arguments, not 2", "write if(condition, a, b)"}}},
-    {ALL, "u(x, t)",
+    {ALL,
+     "u(x, t)",
      {{7, 12, "\"u\" is a field, not a function", "write u alone: fields depend on all coordinates; for a product write u*(...)"}}},
-    {ALL, "u_x(0)",
+    {ALL,
+     "u_x(0)",
      {{7, 12, "\"u_x\" is a derivative, not a function",
        "write u_x alone: fields depend on all coordinates; for a product write u_x*(...)"}}},
     {ALL, "alpha(x)", {{7, 12, "\"alpha\" is not a function", "for a product write alpha*(...)"}}},
@@ -86,7 +100,8 @@ static const struct {
     {ALL, "2e- x", {{7, 12, "number \"2e-\" has an empty exponent", "write digits after the exponent's \"e\", as in 1e-4"}}},
     {ALL, "1.2.3", {{7, 12, "number \"1.2.3\" has more than one point", "a number has one decimal point"}}},
     {ALL, ".", {{7, 12, "\".\" is not an operator", "a number needs a digit beside its point"}}},
-    {ALL, "1111111111111111111111111111111111111111111111111111111111111111111111111111111111111111111111111111111111111",
+    {ALL,
+     "1111111111111111111111111111111111111111111111111111111111111111111111111111111111111111111111111111111111111",
      {{7, 12, "number \"111111111111111111111111111111111111111111111111111111111111...\" is too long",
        "16 digits are all a float64 holds"}}},
     {ALL, "1/0", {{7, 14, "division by zero", "divide by a number that is not 0"}}},
@@ -100,10 +115,14 @@ static const struct {
     {ALL, "1e300*1e300", {{7, 12, "\"1e300*1e300\" is not a finite number", "its value is infinite"}}},
     /* operators */
     {ALL, "u**2", {{7, 13, "\"**\" is not an operator", "write \"^\" for a power"}}},
-    {ALL, "u_t = alpha*u_xx",
+    {ALL,
+     "u_t = alpha*u_xx",
      {{7, 16, "\"=\" inside an expression", "a residual is one expression that should be zero: write u_t - (alpha*u_xx)"}}},
-    {ALL, "u_t = (u_xx)", {{7, 16, "\"=\" inside an expression", "a residual is one expression that should be zero: write u_t - (u_xx)"}}},
-    {ALL, "u_t == u = v",
+    {ALL,
+     "u_t = (u_xx)",
+     {{7, 16, "\"=\" inside an expression", "a residual is one expression that should be zero: write u_t - (u_xx)"}}},
+    {ALL,
+     "u_t == u = v",
      {{7, 21, "\"=\" inside an expression", "a residual is one expression that should be zero: write u_t == u - (v)"}}},
     {ALL, "if(x = 1, u, v)", {{7, 17, "\"=\" inside an expression", "to compare write \"==\""}}},
     {ALL, "2x", {{7, 13, "an operator is missing between \"2\" and \"x\"", "write 2*x"}}},
@@ -120,20 +139,27 @@ static const struct {
     {ALL, "!x", {{7, 12, "\"!\" is not an operator", "for \"not\" write 1 - (a < b)"}}},
     {ALL, "x % 2", {{7, 14, "\"%\" is not an operator", "for a remainder write a - b*floor(a/b)"}}},
     {ALL, "u'", {{7, 13, "\"'\" is not an operator", "write a derivative as u_x or d(u, x)"}}},
-    {ALL, "u[0]", {{7, 13, "\"[\" is not an operator", "group with \"(\" and \")\""},
+    {ALL,
+     "u[0]",
+     {{7, 13, "\"[\" is not an operator", "group with \"(\" and \")\""},
       {7, 15, "\"]\" is not an operator", "group with \"(\" and \")\""}}},
-    {ALL, "x ? 1 : 2", {{7, 14, "\"?\" is not an operator", "write if(condition, a, b)"},
+    {ALL,
+     "x ? 1 : 2",
+     {{7, 14, "\"?\" is not an operator", "write if(condition, a, b)"},
       {7, 18, "\":\" is not an operator", "write if(condition, a, b)"}}},
     {ALL, "u;", {{7, 13, "\";\" is not an operator", "one text holds one expression"}}},
-    {ALL, "\"u\"", {{7, 12, "character \"\"\" in an expression", "delete it"},
-      {7, 14, "character \"\"\" in an expression", "delete it"}}},
+    {ALL,
+     "\"u\"",
+     {{7, 12, "character \"\"\" in an expression", "delete it"}, {7, 14, "character \"\"\" in an expression", "delete it"}}},
     {ALL, "u @ v", {{7, 14, "character \"@\" in an expression", "delete it"}}},
     /* what is missing */
     {ALL, "sin(x", {{7, 15, "the \"(\" of sin is never closed", "add \")\" where its arguments end"}}},
     {ALL, "(u + v", {{7, 12, "this \"(\" is never closed", "add \")\" where the group ends"}}},
     {ALL, "u + (v*(x + sin(t))", {{7, 16, "this \"(\" is never closed", "add \")\" where the group ends"}}},
     {ALL, "u + v)", {{7, 17, "\")\" without a \"(\"", "delete it, or add its \"(\""}}},
-    {ALL, "u) + alhpa", {{7, 13, "\")\" without a \"(\"", "delete it, or add its \"(\""},
+    {ALL,
+     "u) + alhpa",
+     {{7, 13, "\")\" without a \"(\"", "delete it, or add its \"(\""},
       {7, 17, "unknown name \"alhpa\"", "did you mean \"alpha\"?"}}},
     {ALL, "()", {{7, 12, "empty parentheses", "put an expression between them"}}},
     {ALL, "u +", {{7, 14, "nothing stands after \"+\"", "put a number, a name or parentheses there"}}},
@@ -152,9 +178,13 @@ static const struct {
     {ALL, "\316\261*u", {{7, 12, "character \"\316\261\" (U+03B1) in an expression", "write alpha"}}},
     {ALL, "u_\316\261 + v", {{7, 14, "character \"\316\261\" (U+03B1) in an expression", "write alpha"}}},
     {ALL, "\317\200*x", {{7, 12, "character \"\317\200\" (U+03C0) in an expression", "write pi"}}},
-    {ALL, "x\302\267y \303\267 2", {{7, 13, "character \"\302\267\" (U+00B7) in an expression", "write \"*\""},
+    {ALL,
+     "x\302\267y \303\267 2",
+     {{7, 13, "character \"\302\267\" (U+00B7) in an expression", "write \"*\""},
       {7, 17, "character \"\303\267\" (U+00F7) in an expression", "write \"/\""}}},
-    {ALL, "\342\210\202u", {{7, 12, "character \"\342\210\202\" (U+2202) in an expression", "write a derivative as u_x or d(u, x)"}}},
+    {ALL,
+     "\342\210\202u",
+     {{7, 12, "character \"\342\210\202\" (U+2202) in an expression", "write a derivative as u_x or d(u, x)"}}},
     {ALL, "\316\224u", {{7, 12, "character \"\316\224\" (U+0394) in an expression", "write the Laplacian as lap(u)"}}},
     {ALL, "\342\210\232(x)", {{7, 12, "character \"\342\210\232\" (U+221A) in an expression", "write sqrt(...)"}}},
     {ALL, "u\342\211\244v", {{7, 13, "character \"\342\211\244\" (U+2264) in an expression", "write \"<=\""}}},
@@ -172,21 +202,33 @@ static const struct {
     {NO_NORMAL, "dn(u)", {{7, 12, "\"dn\" is not allowed here", "the outward normal exists in conditions on faces only"}}},
     {NO_NORMAL, "u - nx", {{7, 16, "\"nx\" is not allowed here", "the outward normal exists in conditions on faces only"}}},
     {NUMBER, "lap(2)", {{7, 12, "\"lap\" is not allowed here", "numbers, pi and constants stand here"}}},
-    {FORMULA, "u = sin(x)", {{7, 14, "\"=\" inside an expression", "write the right-hand side alone"},
+    {FORMULA,
+     "u = sin(x)",
+     {{7, 14, "\"=\" inside an expression", "write the right-hand side alone"},
       {7, 12, "field \"u\" is not allowed here", "a formula of coordinates and constants stands here"}}},
-    {NUMBER, "x = 2", {{7, 14, "\"=\" inside an expression", "write the right-hand side alone"},
+    {NUMBER,
+     "x = 2",
+     {{7, 14, "\"=\" inside an expression", "write the right-hand side alone"},
       {7, 12, "coordinate \"x\" is not allowed here", "numbers, pi and constants stand here"}}},
     /* several lines */
-    {ALL, "u_t\n - alhpa*u_xx\n + betta", {{8, 4, "unknown name \"alhpa\"", "did you mean \"alpha\"?"},
+    {ALL,
+     "u_t\n - alhpa*u_xx\n + betta",
+     {{8, 4, "unknown name \"alhpa\"", "did you mean \"alpha\"?"},
       {9, 4, "unknown name \"betta\"", "it must be a coordinate, a field, pi, or a name in [constants] or [define]"}}},
     /* several errors */
-    {FORMULA, "u_t + nx*x + lap(u)", {{7, 12, "field \"u_t\" is not allowed here", "a formula of coordinates and constants stands here"},
+    {FORMULA,
+     "u_t + nx*x + lap(u)",
+     {{7, 12, "field \"u_t\" is not allowed here", "a formula of coordinates and constants stands here"},
       {7, 18, "\"nx\" is not allowed here", "the outward normal exists in conditions on faces only"},
       {7, 29, "field \"u\" is not allowed here", "a formula of coordinates and constants stands here"}}},
-    {ALL, "(alhpa + 2 * (betta", {{7, 25, "this \"(\" is never closed", "add \")\" where the group ends"},
+    {ALL,
+     "(alhpa + 2 * (betta",
+     {{7, 25, "this \"(\" is never closed", "add \")\" where the group ends"},
       {7, 13, "unknown name \"alhpa\"", "did you mean \"alpha\"?"},
       {7, 26, "unknown name \"betta\"", "it must be a coordinate, a field, pi, or a name in [constants] or [define]"}}},
-    {ALL, "alhpa*u_z + foo(w_x, 1/0) - 2y", {{7, 41, "an operator is missing between \"2\" and \"y\"", "write 2*y"},
+    {ALL,
+     "alhpa*u_z + foo(w_x, 1/0) - 2y",
+     {{7, 41, "an operator is missing between \"2\" and \"y\"", "write 2*y"},
       {7, 12, "unknown name \"alhpa\"", "did you mean \"alpha\"?"},
       {7, 20, "\"z\" in \"u_z\" is no coordinate", "the coordinates are x, y, t"},
       {7, 28, "unknown field \"w\" in \"w_x\"", "the fields are u, v, p"},
@@ -248,7 +290,8 @@ START_TEST(ambiguous_suffixes_show_the_d_form) {
     world w;
     world_open_with(&w, coordinates, 5, -1, fields, 1);
     check_only_error(&w, "1 + u_xx1", "\"u_xx1\" can be read in more than one way", "write d(u, x, x1) or d(u, xx1)", 5);
-    check_only_error(&w, "u_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "\"u_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\" can be read in more than one way",
+    check_only_error(&w, "u_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+                     "\"u_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\" can be read in more than one way",
                      "write d(u, a, a, a, a, a, a, a, a) or d(u, a, a, a, a, a, a, a, a)", 1);
     world_compile(&w, "u_x1x + u_xx + u_x1x1"); /* these have one reading */
     world_close(&w);
@@ -263,7 +306,8 @@ START_TEST(misspelt_coordinates_and_fields_are_recognised) {
     world w;
     world_open_with(&w, coordinates, 2, -1, fields, 2);
     ck_assert_int_eq(pn_scope_constant(w.scope, "speed_limit", 3), PINN_OK);
-    check_only_error(&w, "d(speed, tetha)", "d differentiates by coordinates, and \"tetha\" is none", "did you mean \"theta\"?", 10);
+    check_only_error(&w, "d(speed, tetha)", "d differentiates by coordinates, and \"tetha\" is none", "did you mean \"theta\"?",
+                     10);
     check_only_error(&w, "presure_theta", "unknown field \"presure\" in \"presure_theta\"", "did you mean \"pressure_theta\"?", 1);
     check_only_error(&w, "speed_limt", "unknown name \"speed_limt\"", "did you mean \"speed_limit\"?", 1);
     check_only_error(&w, "speed_max", "\"max\" in \"speed_max\" is no coordinate", "the coordinates are theta, radius", 7);
@@ -281,7 +325,8 @@ START_TEST(long_lists_of_names_are_cut) {
     static const char *const fields[] = {"u"};
     world w;
     world_open_with(&w, names, 100, -1, fields, 1);
-    check_only_error(&w, "d(u, z)", "d differentiates by coordinates, and \"z\" is none", "the coordinates are x0, x1, x2, x3, x4, x5, x6, x7, ...", 6);
+    check_only_error(&w, "d(u, z)", "d differentiates by coordinates, and \"z\" is none",
+                     "the coordinates are x0, x1, x2, x3, x4, x5, x6, x7, ...", 6);
     world_close(&w);
     world_open_with(&w, NULL, 0, -1, NULL, 0);
     check_only_error(&w, "d(1, z)", "d differentiates by coordinates, and \"z\" is none", "there are no coordinates", 6);
@@ -317,7 +362,7 @@ START_TEST(a_definition_is_checked_against_the_place_of_use) {
 }
 END_TEST
 
-/* ---- Names -------------------------------------------------------------------------------------------------------------------- */
+/* ---- Names ------------------------------------------------------------------------------------------------------------- */
 
 static const struct {
     const char *name, *error;

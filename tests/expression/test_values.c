@@ -3,13 +3,13 @@
 
 static const double AT[3] = {0.37, 0.81, 1.21}; /* x, y, t */
 
-/* ---- Constant expressions ----------------------------------------------------------------------------------------------------- */
+/* ---- Constant expressions ---------------------------------------------------------------------------------------------- */
 
 static const struct {
     const char *text;
     double value;
 } constant_cases[] = {
-    {"-pi^2", -(M_PI * M_PI)},
+    {"-pi^2", -(M_PI *M_PI)},
     {"2^3^2", 512},
     {"(2^3)^2", 64},
     {"-2^2", -4},
@@ -76,7 +76,8 @@ START_TEST(constants_have_the_value_c_gives) {
     pn_diagnostics list;
     pn_diagnostics_init(&list, "test.toml", NULL);
     pinn_status status = pn_expression_number(NULL, constant_cases[_i].text, (pn_position){1, 1}, &list, &value);
-    ck_assert_msg(status == PINN_OK, "\"%s\": %s", constant_cases[_i].text, list.count ? list.item[0].message : pinn_error_message());
+    ck_assert_msg(status == PINN_OK, "\"%s\": %s", constant_cases[_i].text,
+                  list.count ? list.item[0].message : pinn_error_message());
     /* 4 ulp: powers and pi^2 may round differently from the C expression. */
     ck_assert_msg(fabs(value - constant_cases[_i].value) <= 1e-15 * fabs(constant_cases[_i].value), "\"%s\" gives %.17g, not %.17g",
                   constant_cases[_i].text, value, constant_cases[_i].value);
@@ -98,7 +99,7 @@ START_TEST(numbers_use_the_constants_of_the_scope) {
 }
 END_TEST
 
-/* ---- Formulas ----------------------------------------------------------------------------------------------------------------- */
+/* ---- Formulas ---------------------------------------------------------------------------------------------------------- */
 
 START_TEST(formulas_have_the_value_c_gives) {
     const double x = AT[0], y = AT[1], t = AT[2];
@@ -153,16 +154,17 @@ START_TEST(formulas_have_the_value_c_gives) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         double value = world_evaluate(&w, world_compile(&w, cases[i].text), AT);
         /* A few operations of 1e-16 each; x^100 loses 100 of them by repeated rounding. */
-        ck_assert_msg(fabs(value - cases[i].value) <= 2e-14 * fabs(cases[i].value), "\"%s\" gives %.17g, not %.17g", cases[i].text, value,
-                      cases[i].value);
+        ck_assert_msg(fabs(value - cases[i].value) <= 2e-14 * fabs(cases[i].value), "\"%s\" gives %.17g, not %.17g", cases[i].text,
+                      value, cases[i].value);
     }
     world_close(&w);
 }
 END_TEST
 
-/* ---- Derivatives -------------------------------------------------------------------------------------------------------------- */
+/* ---- Derivatives ------------------------------------------------------------------------------------------------------- */
 
-static const char *const same_cases[][2] = { /* pairs that are the same node or at least the same number */
+static const char *const same_cases[][2] = {
+    /* pairs that are the same node or at least the same number */
     {"u_xx", "d(u, x, x)"},
     {"u_xy", "d(u, y, x)"},
     {"u_xyt", "u_tyx"},
@@ -193,7 +195,8 @@ static const char *const same_cases[][2] = { /* pairs that are the same node or 
 START_TEST(derivatives_equal_their_closed_forms) {
     world w;
     world_open(&w);
-    double a = world_evaluate(&w, world_compile(&w, same_cases[_i][0]), AT), b = world_evaluate(&w, world_compile(&w, same_cases[_i][1]), AT);
+    double a = world_evaluate(&w, world_compile(&w, same_cases[_i][0]), AT),
+           b = world_evaluate(&w, world_compile(&w, same_cases[_i][1]), AT);
     /* Tens of operations on numbers of order 1. */
     ck_assert_msg(fabs(a - b) <= 1e-13 * (1 + fabs(b)), "%s = %.17g, %s = %.17g", same_cases[_i][0], a, same_cases[_i][1], b);
     world_close(&w);
@@ -201,8 +204,19 @@ START_TEST(derivatives_equal_their_closed_forms) {
 END_TEST
 
 static const char *const smooth_cases[] = {
-    "u", "u_t + u*u_x", "sin(x*u)*exp(-t)", "u^2*v_y/(2 + p)", "tanh(u + v*x)", "sqrt(3 + u)*log(4 + v_xy)", "atan2(u + 2, v + 3)",
-    "max(u, v)*min(u_x, 5)", "erf(u)*x^3", "pow(2 + u, v)", "abs(u - 5)", "alpha*u_xx - k*lap(v)", "dn(u)*t",
+    "u",
+    "u_t + u*u_x",
+    "sin(x*u)*exp(-t)",
+    "u^2*v_y/(2 + p)",
+    "tanh(u + v*x)",
+    "sqrt(3 + u)*log(4 + v_xy)",
+    "atan2(u + 2, v + 3)",
+    "max(u, v)*min(u_x, 5)",
+    "erf(u)*x^3",
+    "pow(2 + u, v)",
+    "abs(u - 5)",
+    "alpha*u_xx - k*lap(v)",
+    "dn(u)*t",
 };
 
 START_TEST(total_derivatives_match_finite_differences) {
@@ -219,8 +233,8 @@ START_TEST(total_derivatives_match_finite_differences) {
         low[i] -= step;
         double numeric = (world_evaluate(&w, value, high) - world_evaluate(&w, value, low)) / (2 * step);
         /* Central differences: h^2 = 1e-10 truncation, 1e-16/h = 1e-11 rounding, third derivatives up to some tens. */
-        ck_assert_msg(fabs(world_evaluate(&w, derivative, AT) - numeric) <= 2e-8 * (1 + fabs(numeric)), "d(%s)/dx_%u: %.12g, not %.12g",
-                      smooth_cases[_i], i, world_evaluate(&w, derivative, AT), numeric);
+        ck_assert_msg(fabs(world_evaluate(&w, derivative, AT) - numeric) <= 2e-8 * (1 + fabs(numeric)),
+                      "d(%s)/dx_%u: %.12g, not %.12g", smooth_cases[_i], i, world_evaluate(&w, derivative, AT), numeric);
     }
     world_close(&w);
 }

@@ -10,8 +10,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-#define REQUIRE(condition)        \
-    do {                          \
+#define REQUIRE(condition)         \
+    do {                           \
         if (!(condition)) abort(); \
     } while (0)
 
@@ -42,7 +42,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     REQUIRE(pn_scope_constant(scope, "k", 0.5) == PINN_OK);
     REQUIRE(pn_scope_define(scope, "f", (data[0] & 16) ? text : "k*sin(x)*u", (pn_position){1, 1}) == PINN_OK);
     pn_scope_name_error(scope, text);
-    pinn_status status = pn_expression_compile(scope, (data[0] & 16) ? "f + d(f, x)" : text, (pn_position){1, 1}, data[0] & 15, &list, &value);
+    pinn_status status =
+        pn_expression_compile(scope, (data[0] & 16) ? "f + d(f, x)" : text, (pn_position){1, 1}, data[0] & 15, &list, &value);
     REQUIRE((status == PINN_OK) == (list.count == 0));
     if (status == PINN_OK) {
         REQUIRE(value < pn_ir_count(ir));
