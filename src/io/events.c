@@ -150,7 +150,7 @@ static pinn_status create(const char *path, size_t count, pn_events **out) {
     return PINN_OK;
 }
 
-/* A whole new file at `path`, holding `rows` rows. */
+/* A whole new file beside `path`, under its temporary name, holding `rows` rows. */
 static pinn_status lay_out(const char *path, const char *const *quantity, size_t count, const double *row, size_t rows) {
     pn_events *image = NULL;
     pinn_status status;
@@ -160,30 +160,38 @@ static pinn_status lay_out(const char *path, const char *const *quantity, size_t
     PN_TRY(open_datasets(image, quantity));
     PN_TRY(append(image, row, rows, false));
     close_datasets(image);
-    PN_TRY(pn_hdf5_write_image(&image->file));
+    PN_TRY(pn_hdf5_stage_image(&image->file));
 fail:
     destroy(image);
     return status;
 }
 
+/* The new file gets its name when it is open: a reader that found it earlier would lock it against its writer. */
 static pinn_status start(const char *path, const char *const *quantity, size_t count, const double *row, size_t rows, pn_events **out) {
     pn_events *events = NULL;
     hid_t access = H5I_INVALID_HID;
-    pinn_status status;
+    bool staged = false;
+    char *temporary = pn_file_temporary(path);
+    pinn_status status = temporary ? PINN_OK : PN_NO_MEMORY("a file's name");
+    PN_TRY(status);
     PN_TRY(create(path, count, &events));
     PN_TRY(lay_out(path, quantity, count, row, rows));
+    staged = true;
     access = pn_hdf5_access();
-    events->file = (pn_hdf5){access < 0 ? access : H5Fopen(path, H5F_ACC_RDWR | H5F_ACC_SWMR_WRITE, access), events->path};
+    events->file = (pn_hdf5){access < 0 ? access : H5Fopen(temporary, H5F_ACC_RDWR | H5F_ACC_SWMR_WRITE, access), events->path};
     if (events->file.id < 0) {
-        status = pn_hdf5_fail("%s: cannot open the training record for writing", path);
+        status = pn_hdf5_fail("%s: cannot open the training record for writing", temporary);
         goto fail;
     }
     PN_TRY(open_datasets(events, quantity));
+    PN_TRY(pn_file_commit(path));
     events->rows = rows;
     *out = events;
 fail:
-    if (status != PINN_OK) destroy(events);
     pn_hdf5_close(access);
+    if (status != PINN_OK) destroy(events);
+    if (status != PINN_OK && staged) unlink(temporary);
+    pn_free(temporary);
     return status;
 }
 

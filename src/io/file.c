@@ -12,13 +12,17 @@
 #include "core/memory.h"
 #include "core/text.h"
 
-char *pn_file_join(const char *directory, const char *name) {
+static char *concatenate(const char *a, const char *b, const char *c) {
     pn_text text = {0};
-    pn_text_printf(&text, "%s/%s", directory, name);
+    pn_text_printf(&text, "%s%s%s", a, b, c);
     char *joined = text.failed ? NULL : pn_duplicate(text.data, text.length);
     pn_text_free(&text);
     return joined;
 }
+
+char *pn_file_join(const char *directory, const char *name) { return concatenate(directory, "/", name); }
+
+char *pn_file_temporary(const char *path) { return concatenate(path, ".tmp", ""); }
 
 static bool write_all(int file, const char *bytes, size_t length) {
     while (length) {
@@ -43,25 +47,36 @@ static bool write_and_close(int file, const void *bytes, size_t length) {
     return good;
 }
 
-pinn_status pn_file_write(const char *path, const void *bytes, size_t length) {
+pinn_status pn_file_stage(const char *path, const void *bytes, size_t length) {
+    char *temporary = pn_file_temporary(path);
+    if (!temporary) return PN_NO_MEMORY("a file's name");
     pinn_status status = PINN_OK;
-    pn_text temporary = {0};
-    pn_text_printf(&temporary, "%s" PN_FILE_TEMPORARY, path);
-    PN_TRY(pn_text_check(&temporary));
-    int file = open(temporary.data, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (file < 0) {
-        status = pn_fail(PINN_IO, "%s: cannot create: %s", temporary.data, strerror(errno));
-        goto fail;
-    }
-    if (!write_and_close(file, bytes, length) || rename(temporary.data, path) != 0) {
+    int file = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (file < 0)
+        status = pn_fail(PINN_IO, "%s: cannot create: %s", temporary, strerror(errno));
+    else if (!write_and_close(file, bytes, length)) {
         status = pn_fail(PINN_IO, "%s: cannot write: %s; the old file, if any, is untouched", path, strerror(errno));
-        unlink(temporary.data);
-        goto fail;
+        unlink(temporary);
     }
-    status = pn_file_sync_directory(path);
-fail:
-    pn_text_free(&temporary);
+    pn_free(temporary);
     return status;
+}
+
+pinn_status pn_file_commit(const char *path) {
+    char *temporary = pn_file_temporary(path);
+    if (!temporary) return PN_NO_MEMORY("a file's name");
+    pinn_status status = PINN_OK;
+    if (rename(temporary, path) != 0) {
+        status = pn_fail(PINN_IO, "%s: cannot rename to %s: %s", temporary, path, strerror(errno));
+        unlink(temporary);
+    }
+    pn_free(temporary);
+    return status == PINN_OK ? pn_file_sync_directory(path) : status;
+}
+
+pinn_status pn_file_write(const char *path, const void *bytes, size_t length) {
+    pinn_status status = pn_file_stage(path, bytes, length);
+    return status == PINN_OK ? pn_file_commit(path) : status;
 }
 
 pinn_status pn_file_sync(const char *path) {

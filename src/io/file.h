@@ -6,12 +6,14 @@
 
 #include "core/status.h"
 
-/* What a file is called until it is complete: `path` with this behind it. One writer a path: the run directory's lock sees to it. */
-#define PN_FILE_TEMPORARY ".tmp"
-
 /* Writes `path`.tmp, flushes it to disk, renames it over `path` and flushes the directory: after a crash or on a full disk `path` is
- * the old content or the new one, whole. */
+ * the old content or the new one, whole. One writer a path: the run directory's lock sees to it. */
 pinn_status pn_file_write(const char *path, const void *bytes, size_t length);
+/* The two halves of that: the temporary file, whole and on disk; its renaming (which removes it on failure). */
+pinn_status pn_file_stage(const char *path, const void *bytes, size_t length);
+pinn_status pn_file_commit(const char *path);
+/* `path`.tmp; owned by the caller (pn_free). NULL when memory is short. */
+char *pn_file_temporary(const char *path);
 /* Flushes a file's data and length to disk. */
 pinn_status pn_file_sync(const char *path);
 /* Flushes the directory entry of `path`. File systems that cannot flush directories are let pass. */

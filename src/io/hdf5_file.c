@@ -109,7 +109,7 @@ static size_t image_length(const unsigned char *image) {
     return length;
 }
 
-pinn_status pn_hdf5_write_image(pn_hdf5 *file) {
+pinn_status pn_hdf5_stage_image(pn_hdf5 *file) {
     capturing = true;
     captured = NULL;
     bool good = H5Fclose(file->id) >= 0 && captured;
@@ -118,10 +118,15 @@ pinn_status pn_hdf5_write_image(pn_hdf5 *file) {
     good = size > 0;
     file->id = 0;
     pinn_status status =
-        good ? pn_file_write(file->path, captured, size) : pn_hdf5_fail("%s: cannot lay out the file in memory", file->path);
+        good ? pn_file_stage(file->path, captured, size) : pn_hdf5_fail("%s: cannot lay out the file in memory", file->path);
     free(captured);
     captured = NULL;
     return status;
+}
+
+pinn_status pn_hdf5_write_image(pn_hdf5 *file) {
+    pinn_status status = pn_hdf5_stage_image(file);
+    return status == PINN_OK ? pn_file_commit(file->path) : status;
 }
 
 pinn_status pn_hdf5_open(const char *path, unsigned flags, pn_hdf5 *out) {

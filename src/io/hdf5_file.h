@@ -33,6 +33,8 @@ hid_t pn_hdf5_access(void);
 pinn_status pn_hdf5_create_image(const char *path, pn_hdf5 *out);
 /* Closes the image and writes its bytes to its path, atomically. Every other object of it must be closed before. */
 pinn_status pn_hdf5_write_image(pn_hdf5 *file);
+/* The same up to the temporary file; pn_file_commit renames it. */
+pinn_status pn_hdf5_stage_image(pn_hdf5 *file);
 
 /* Opens for reading; `flags` as for H5Fopen. Says apart: missing, no HDF5 file, damaged. */
 pinn_status pn_hdf5_open(const char *path, unsigned flags, pn_hdf5 *out);

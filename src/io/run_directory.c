@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "core/memory.h"
-#include "core/text.h"
 #include "io/file.h"
 #include "io/run.h"
 
@@ -113,17 +112,13 @@ static pinn_status remove_file(const char *path) {
 /* What a killed run left half-written; with `all`, the whole old run. */
 static pinn_status remove_files(pn_run *run, bool all) {
     pinn_status status = PINN_OK;
-    pn_text temporary = {0};
-    for (size_t i = 0; i < FILES; i++) {
+    for (size_t i = 0; status == PINN_OK && i < FILES; i++) {
         const char *path = *file_path(run, i);
-        temporary.length = 0;
-        pn_text_printf(&temporary, "%s" PN_FILE_TEMPORARY, path);
-        PN_TRY(pn_text_check(&temporary));
-        PN_TRY(remove_file(temporary.data));
-        if (all) PN_TRY(remove_file(path));
+        char *temporary = pn_file_temporary(path);
+        status = temporary ? remove_file(temporary) : PN_NO_MEMORY("a file's name");
+        if (status == PINN_OK && all) status = remove_file(path);
+        pn_free(temporary);
     }
-fail:
-    pn_text_free(&temporary);
     return status;
 }
 
