@@ -47,7 +47,8 @@ static inline void operation_data(pn_real real, void *const *in) {
             pn_real_set(real, in[k], p, k > 0 && p % 7 == 0 ? pn_real_get(real, in[0], p) : 0.5 + 0.4 * case_uniform(&state));
 }
 
-/* Compares with the interpreter: 4 units in the last place between two elementary functions, none between two arithmetics. */
+/* Compares with the interpreter: 8 units in the last place between two elementary functions (CUDA documents up to 4 in float32, the
+ * interpreter has up to 2, softplus takes three steps), none between two arithmetics. */
 static inline void operation_compare(const pn_program *program, const void *const *in, void *const *out) {
     const pn_real real = pn_program_real(program);
     const size_t bytes = OPERATION_POINTS * pn_real_bytes(real);
@@ -59,7 +60,7 @@ static inline void operation_compare(const pn_program *program, const void *cons
             const double a = pn_real_get(real, out[o], p), b = pn_real_get(real, want[o], p);
             const int op = o + PN_OP_INPUT + 1;
             const bool elementary = (op >= PN_OP_EXP && op <= PN_OP_SOFTPLUS) || op == PN_OP_POW || op == PN_OP_ATAN2;
-            const double most = elementary ? 4 * fabs(b) * ldexp(1, real == PN_FLOAT32 ? -23 : -52) : 0;
+            const double most = elementary ? 8 * fabs(b) * ldexp(1, real == PN_FLOAT32 ? -23 : -52) : 0;
             if (!(fabs(a - b) <= most)) ck_abort_msg("%s at point %zu: %.17g, not %.17g", pn_op_text((pn_op)op), p, a, b);
         }
     for (int o = 0; o < OPERATIONS; o++) free(want[o]);
