@@ -88,7 +88,7 @@ fail:
     return status;
 }
 
-static pinn_status write(const char *path, const pn_checkpoint *checkpoint) {
+static pinn_status write_file(const char *path, const pn_checkpoint *checkpoint) {
     pn_hdf5 file = {0};
     pinn_status status;
     PN_TRY(pn_hdf5_create_image(path, &file));
@@ -107,7 +107,7 @@ pinn_status pn_checkpoint_write(const char *path, const pn_checkpoint *checkpoin
     if (!checkpoint->network || !checkpoint->parameters || !checkpoint->moments)
         return pn_fail(PINN_BAD_ARGUMENT, "%s: a checkpoint needs a network, parameters and moments", path);
     pn_hdf5_enter();
-    pinn_status status = write(path, checkpoint);
+    pinn_status status = write_file(path, checkpoint);
     pn_hdf5_leave();
     return status;
 }

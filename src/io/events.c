@@ -171,9 +171,9 @@ static pinn_status start(const char *path, const char *const *quantity, size_t c
     pn_events *events = NULL;
     hid_t access = H5I_INVALID_HID;
     bool staged = false;
-    char *temporary = pn_file_temporary(path);
-    pinn_status status = temporary ? PINN_OK : PN_NO_MEMORY("a file's name");
-    PN_TRY(status);
+    char name[PN_FILE_NAME];
+    const char *temporary = pn_file_temporary(path, name);
+    pinn_status status;
     PN_TRY(create(path, count, &events));
     PN_TRY(lay_out(path, quantity, count, row, rows));
     staged = true;
@@ -191,7 +191,6 @@ fail:
     pn_hdf5_close(access);
     if (status != PINN_OK) destroy(events);
     if (status != PINN_OK && staged) unlink(temporary);
-    pn_free(temporary);
     return status;
 }
 

@@ -12,17 +12,18 @@
 #include "core/memory.h"
 #include "core/text.h"
 
-static char *concatenate(const char *a, const char *b, const char *c) {
+char *pn_file_join(const char *directory, const char *name) {
     pn_text text = {0};
-    pn_text_printf(&text, "%s%s%s", a, b, c);
+    pn_text_printf(&text, "%s/%s", directory, name);
     char *joined = text.failed ? NULL : pn_duplicate(text.data, text.length);
     pn_text_free(&text);
     return joined;
 }
 
-char *pn_file_join(const char *directory, const char *name) { return concatenate(directory, "/", name); }
-
-char *pn_file_temporary(const char *path) { return concatenate(path, ".tmp", ""); }
+const char *pn_file_temporary(const char *path, char name[PN_FILE_NAME]) {
+    snprintf(name, PN_FILE_NAME, "%s.tmp", path);
+    return name;
+}
 
 static bool write_all(int file, const char *bytes, size_t length) {
     while (length) {
@@ -48,8 +49,8 @@ static bool write_and_close(int file, const void *bytes, size_t length) {
 }
 
 pinn_status pn_file_stage(const char *path, const void *bytes, size_t length) {
-    char *temporary = pn_file_temporary(path);
-    if (!temporary) return PN_NO_MEMORY("a file's name");
+    char name[PN_FILE_NAME];
+    const char *temporary = pn_file_temporary(path, name);
     pinn_status status = PINN_OK;
     int file = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (file < 0)
@@ -58,19 +59,17 @@ pinn_status pn_file_stage(const char *path, const void *bytes, size_t length) {
         status = pn_fail(PINN_IO, "%s: cannot write: %s; the old file, if any, is untouched", path, strerror(errno));
         unlink(temporary);
     }
-    pn_free(temporary);
     return status;
 }
 
 pinn_status pn_file_commit(const char *path) {
-    char *temporary = pn_file_temporary(path);
-    if (!temporary) return PN_NO_MEMORY("a file's name");
+    char name[PN_FILE_NAME];
+    const char *temporary = pn_file_temporary(path, name);
     pinn_status status = PINN_OK;
     if (rename(temporary, path) != 0) {
         status = pn_fail(PINN_IO, "%s: cannot rename to %s: %s", temporary, path, strerror(errno));
         unlink(temporary);
     }
-    pn_free(temporary);
     return status == PINN_OK ? pn_file_sync_directory(path) : status;
 }
 
@@ -89,15 +88,12 @@ pinn_status pn_file_sync(const char *path) {
 }
 
 pinn_status pn_file_sync_directory(const char *path) {
+    char directory[PN_FILE_NAME];
     const char *slash = strrchr(path, '/');
-    size_t length = slash == path ? 1 : slash ? (size_t)(slash - path) : 0;
-    char *directory = slash ? pn_duplicate(path, length) : pn_duplicate(".", 1);
-    if (!directory) return PN_NO_MEMORY("a directory's name");
-    pinn_status status = PINN_OK;
+    snprintf(directory, sizeof directory, "%.*s", slash ? (int)(slash - path + 1) : 1, slash ? path : ".");
     int file = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (file < 0 || (fsync(file) != 0 && errno != EINVAL && errno != ENOTSUP))
-        status = pn_fail(PINN_IO, "%s: cannot flush the directory to disk: %s", directory, strerror(errno));
+    bool good = file >= 0 && (fsync(file) == 0 || errno == EINVAL || errno == ENOTSUP);
+    pinn_status status = good ? PINN_OK : pn_fail(PINN_IO, "%s: cannot flush the directory to disk: %s", directory, strerror(errno));
     if (file >= 0) close(file);
-    pn_free(directory);
     return status;
 }

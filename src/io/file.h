@@ -2,6 +2,7 @@
 #ifndef PN_IO_FILE_H
 #define PN_IO_FILE_H
 
+#include <limits.h>
 #include <stddef.h>
 
 #include "core/status.h"
@@ -12,8 +13,9 @@ pinn_status pn_file_write(const char *path, const void *bytes, size_t length);
 /* The two halves of that: the temporary file, whole and on disk; its renaming (which removes it on failure). */
 pinn_status pn_file_stage(const char *path, const void *bytes, size_t length);
 pinn_status pn_file_commit(const char *path);
-/* `path`.tmp; owned by the caller (pn_free). NULL when memory is short. */
-char *pn_file_temporary(const char *path);
+/* `path`.tmp, in `name`: longer than any path may be, so that what doesn't fit is refused by the system. */
+enum { PN_FILE_NAME = PATH_MAX + 8 };
+const char *pn_file_temporary(const char *path, char name[PN_FILE_NAME]);
 /* Flushes a file's data and length to disk. */
 pinn_status pn_file_sync(const char *path);
 /* Flushes the directory entry of `path`. File systems that cannot flush directories are let pass. */

@@ -111,13 +111,12 @@ static pinn_status remove_file(const char *path) {
 
 /* What a killed run left half-written; with `all`, the whole old run. */
 static pinn_status remove_files(pn_run *run, bool all) {
+    char temporary[PN_FILE_NAME];
     pinn_status status = PINN_OK;
     for (size_t i = 0; status == PINN_OK && i < FILES; i++) {
         const char *path = *file_path(run, i);
-        char *temporary = pn_file_temporary(path);
-        status = temporary ? remove_file(temporary) : PN_NO_MEMORY("a file's name");
+        status = remove_file(pn_file_temporary(path, temporary));
         if (status == PINN_OK && all) status = remove_file(path);
-        pn_free(temporary);
     }
     return status;
 }

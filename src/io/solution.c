@@ -59,7 +59,7 @@ fail:
     return status;
 }
 
-static pinn_status write(const char *path, const pn_solution *s) {
+static pinn_status write_file(const char *path, const pn_solution *s) {
     pn_hdf5 file = {0};
     double *error = pn_allocate(s->points, sizeof *error);
     hsize_t *shape = pn_allocate(s->coordinates, sizeof *shape);
@@ -82,7 +82,7 @@ pinn_status pn_solution_write(const char *path, const pn_solution *solution) {
     pinn_status status = check(path, solution);
     if (status != PINN_OK) return status;
     pn_hdf5_enter();
-    status = write(path, solution);
+    status = write_file(path, solution);
     pn_hdf5_leave();
     return status;
 }

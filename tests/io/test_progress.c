@@ -1,0 +1,112 @@
+/* The progress line: plain lines into a file, a rewritten line on a terminal (a pseudo-terminal here), nothing when quiet. */
+#include "io/progress.h"
+
+#include <check.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+static const char *const fields[] = {"u", "v"};
+static const double errors[] = {1.234e-3, NAN};
+static const pn_progress_state state = {.step = 1000, .steps = 25000, .loss = 0.00321, .learning_rate = 2e-3, .steps_per_second = 120,
+                                        .field = fields, .relative_l2 = errors, .fields = 2};
+
+START_TEST(plain_lines) {
+    char *text = NULL;
+    size_t size = 0;
+    FILE *stream = open_memstream(&text, &size);
+    pn_progress *progress = pn_progress_create(stream, false);
+    pn_progress_update(progress, &state, false); /* too early for a line */
+    fflush(stream);
+    ck_assert_uint_eq(size, 0);
+    pn_progress_update(progress, &state, true);
+    pn_progress_line(progress, "checkpoint at step %d", 1000);
+    pn_progress_destroy(progress);
+    fclose(stream);
+    ck_assert_str_eq(text, "step 1000/25000  loss 3.210e-03  learning rate 2.00e-03  relative L2 u 1.23e-03  120 steps/s  3m 20s left\n"
+                           "checkpoint at step 1000\n");
+    free(text);
+}
+END_TEST
+
+START_TEST(times_left) {
+    static const struct { double rate; const char *left; } cases[] = {
+        {24000, "  24000 steps/s  1s left\n"}, {2, "  2.0 steps/s  3h 20m left\n"}, {0, "1.23e-03\n"}, {NAN, "1.23e-03\n"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *text = NULL;
+        size_t size = 0;
+        FILE *stream = open_memstream(&text, &size);
+        pn_progress *progress = pn_progress_create(stream, false);
+        pn_progress_state other = state;
+        other.steps_per_second = cases[i].rate;
+        pn_progress_update(progress, &other, true);
+        pn_progress_destroy(progress);
+        fclose(stream);
+        ck_assert_msg(strstr(text, cases[i].left) != NULL, "%s", text);
+        free(text);
+    }
+}
+END_TEST
+
+START_TEST(quiet_or_without_memory) {
+    char *text = NULL;
+    size_t size = 0;
+    FILE *stream = open_memstream(&text, &size);
+    pn_progress *progress = pn_progress_create(stream, true);
+    pn_progress_update(progress, &state, true);
+    pn_progress_line(progress, "text");
+    pn_progress_destroy(progress);
+    pn_progress_update(NULL, &state, true);
+    pn_progress_line(NULL, "text");
+    pn_progress_destroy(NULL);
+    fclose(stream);
+    ck_assert_uint_eq(size, 0);
+    free(text);
+}
+END_TEST
+
+START_TEST(live_line) {
+    int master = posix_openpt(O_RDWR | O_NOCTTY);
+    ck_assert_int_ge(master, 0);
+    ck_assert_int_eq(grantpt(master) | unlockpt(master), 0);
+    int slave = open(ptsname(master), O_RDWR | O_NOCTTY);
+    ck_assert_int_ge(slave, 0);
+    const struct winsize size = {.ws_row = 24, .ws_col = 21};
+    ck_assert_int_eq(ioctl(slave, TIOCSWINSZ, &size), 0);
+    FILE *stream = fdopen(slave, "w");
+    pn_progress *progress = pn_progress_create(stream, false);
+    pn_progress_update(progress, &state, true);
+    pn_progress_line(progress, "hello");
+    pn_progress_destroy(progress);
+    /* The terminal makes \r\n of \n. The line is cut to 20 columns. */
+    const char expected[] = "\r\033[Kstep 1000/25000  los\r\033[Khello\r\n\r\033[Kstep 1000/25000  los\r\n";
+    char text[256] = {0};
+    size_t length = 0;
+    while (length < sizeof expected - 1) {
+        ssize_t got = read(master, text + length, sizeof text - 1 - length);
+        ck_assert_int_gt(got, 0);
+        length += (size_t)got;
+    }
+    ck_assert_str_eq(text, expected);
+    fclose(stream);
+    close(master);
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("progress");
+    TCase *test = tcase_create("progress");
+    tcase_add_test(test, plain_lines);
+    tcase_add_test(test, times_left);
+    tcase_add_test(test, quiet_or_without_memory);
+    tcase_add_test(test, live_line);
+    suite_add_tcase(suite, test);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? 1 : 0;
+}
