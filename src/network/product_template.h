@@ -25,7 +25,7 @@ typedef struct NAME(place) { /* one block: C [rows, columns] from k outer produc
 static inline VECTOR NAME(load_part)(const REAL *at, size_t count) {
     VECTOR v = {0};
     if (count >= LANES) return (VECTOR) * (const NAME(unaligned) *)at;
-    memcpy(&v, at, count * sizeof(REAL));
+    for (size_t i = 0; i < count && i < LANES; i++) v[i] = at[i];
     return v;
 }
 
@@ -33,7 +33,7 @@ static inline void NAME(store_part)(REAL *at, VECTOR v, size_t count) {
     if (count >= LANES)
         *(NAME(unaligned) *)at = (NAME(unaligned))v;
     else
-        memcpy(at, &v, count * sizeof(REAL));
+        for (size_t i = 0; i < count && i < LANES; i++) at[i] = v[i];
 }
 
 /* `rows` and `vectors` are constants where this is called, so the block becomes registers. */
