@@ -55,7 +55,8 @@ static bool same_program(const pn_program *a, const pn_program *b) {
         a->instructions != b->instructions || a->immediates != b->immediates || a->registers != b->registers)
         return false;
     for (size_t i = 0; i < a->inputs; i++)
-        if (pn_program_uses_input(a, i) != pn_program_uses_input(b, i) || !same_stride(a->input[i].stride, b->input[i].stride)) return false;
+        if (pn_program_uses_input(a, i) != pn_program_uses_input(b, i) || !same_stride(a->input[i].stride, b->input[i].stride))
+            return false;
     for (size_t o = 0; o < a->outputs; o++)
         if (a->output[o].kind != b->output[o].kind || !same_stride(a->output[o].stride, b->output[o].stride)) return false;
     return memcmp(a->immediate, b->immediate, a->immediates * sizeof *a->immediate) == 0 &&
@@ -113,8 +114,8 @@ pinn_status pn_grid_create(const pn_section *section, size_t count, pn_grid *out
     size_t words = 0;
     for (size_t i = 0; i < count; i++) words += pn_section_words(section[i].program);
     if (words > PN_KERNEL_WORDS)
-        return pn_fail(PINN_UNSUPPORTED, "a kernel of %zu sections has %zu addresses and sizes, CUDA takes %d: split them over several kernels",
-                       count, words, PN_KERNEL_WORDS);
+        return pn_fail(PINN_UNSUPPORTED, "a kernel of %zu sections has %zu addresses and sizes, CUDA takes %d: use several kernels", count,
+                       words, PN_KERNEL_WORDS);
     grid.section = pn_allocate(count, sizeof *grid.section);
     grid.place = pn_allocate(count, sizeof *grid.place);
     grid.rows = pn_allocate(count, sizeof *grid.rows);

@@ -72,13 +72,16 @@ typedef struct pn_section {
 
 typedef struct pn_kernel pn_kernel;
 
-/* CUDA C++ text for the programs, without compiling. Text depends on programs and precision, not on `points`. */
+/* CUDA C++ text for the programs, appended to `out`, without compiling; `name` is an identifier. Text depends on programs and precision,
+ * not on `points`. Errors: BAD_ARGUMENT (no program, different precisions, a bad name), NO_MEMORY. */
 pinn_status pn_kernel_source(const char *name, const pn_program *const *program, size_t count, pn_text *out);
-/* Compiles by NVRTC (or takes it from the cache) for `architecture` ("sm_90"). Needs no GPU. Errors: UNSUPPORTED without CUDA,
- * DEVICE with NVRTC's log. `cubin` (may be NULL) receives the machine code, owned by the caller (pn_free). */
+/* Compiles by NVRTC (or takes it from the cache) for `architecture` ("sm_90"; "compute_90" gives PTX). Needs no GPU. Errors:
+ * UNSUPPORTED without CUDA, DEVICE_FAILED with NVRTC's log. `cubin` (may be NULL) receives the machine code, owned by the caller
+ * (pn_free). The cache: $PINN_CACHE, $XDG_CACHE_HOME/pinn or ~/.cache/pinn. */
 pinn_status pn_kernel_compile(const char *source, const char *architecture, void **cubin, size_t *bytes);
 
-/* Compiles for the context's device, loads. `section` is copied; programs are borrowed. */
+/* Compiles for the context's device, loads. `section` is copied; programs are borrowed. Errors also: UNSUPPORTED on a CPU context, or
+ * when the sections have more operands than one kernel takes (about 4000). */
 pinn_status pn_kernel_create(pinn_context *context, const char *name, const pn_section *section, size_t count, pn_kernel **out);
 void pn_kernel_destroy(pn_kernel *kernel);
 /* Sums leave the kernel as partials, one row per thread block of the section: number of rows of section s, and the row length in
