@@ -56,13 +56,15 @@ fail:
     return status;
 }
 
-typedef pinn_status block_function(const pn_hdf5 *file, const char *name, hid_t type, unsigned rank, const hsize_t *shape, void *data);
+typedef pinn_status block_function(const pn_hdf5 *file, const char *name, hid_t type, unsigned rank, const hsize_t *shape,
+                                   void *data);
 
 static pinn_status put_block(const pn_hdf5 *file, const char *name, hid_t type, unsigned rank, const hsize_t *shape, void *data) {
     return pn_hdf5_put(file, name, type, rank, shape, data);
 }
 
-/* Every array of a checkpoint, for writing and for reading alike. `fixed` [network->fixed_count]; `moments` may be NULL: left out. */
+/* Every array of a checkpoint, for writing and for reading alike. `fixed` [network->fixed_count]; `moments` may be NULL: left out.
+ */
 static pinn_status each_array(const pn_hdf5 *file, const pn_checkpoint *checkpoint, void *parameters, void *moments, double *fixed,
                               block_function *visit) {
     const pn_network *network = checkpoint->network;

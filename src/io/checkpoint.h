@@ -20,19 +20,19 @@ typedef struct pn_checkpoint {
     void *parameters;          /* [network->parameters] in `real` */
     void *moments;             /* [2][network->parameters] in `real` */
     pn_words words;
-    uint64_t phase;            /* index of the [[train]] phase */
+    uint64_t phase; /* index of the [[train]] phase */
     uint64_t seed;
-    double seconds;            /* of training so far, over all resumptions */
-    const char *config;        /* resolved TOML */
-    const char *machine;       /* device, toolkit, lowering: what exact resume depends on */
+    double seconds;      /* of training so far, over all resumptions */
+    const char *config;  /* resolved TOML */
+    const char *machine; /* device, toolkit, lowering: what exact resume depends on */
     const char *executor;
 } pn_checkpoint;
 
 pinn_status pn_checkpoint_write(const char *path, const pn_checkpoint *checkpoint);
-/* Fills parameters, moments (arrays of the caller's; moments may be NULL: not read), words, phase, seed, seconds, and the network's fixed
- * numbers: the file's Fourier matrix counts, so read before the network's numbers are copied elsewhere. Checks names and shapes against
- * `network` and the precision. `config` and `machine` are returned as owned strings (pn_free; NULL = not wanted). IO errors name the file
- * and what is missing. Nothing is written unless all of it was read. */
+/* Fills parameters, moments (arrays of the caller's; moments may be NULL: not read), words, phase, seed, seconds, and the network's
+ * fixed numbers: the file's Fourier matrix counts, so read before the network's numbers are copied elsewhere. Checks names and
+ * shapes against `network` and the precision. `config` and `machine` are returned as owned strings (pn_free; NULL = not wanted). IO
+ * errors name the file and what is missing. Nothing is written unless all of it was read. */
 pinn_status pn_checkpoint_read(const char *path, pn_checkpoint *checkpoint, char **config, char **machine);
 /* Only the stored config text (owned, pn_free), to compare before a network exists. */
 pinn_status pn_checkpoint_read_config(const char *path, char **config);

@@ -1,9 +1,9 @@
 /* The training record in events.h5: one extendible dataset a quantity, appended under HDF5's single-writer/multiple-readers mode.
  *
  * The file is complete (all groups, datasets, kept rows) before SWMR starts: it is laid out in memory, written atomically and then
- * opened for SWMR writing. From there on only dataset lengths and chunks change. A dataset is flushed right after its rows are written:
- * HDF5 writes the rows first and the length only if that went well, so a full disk leaves no length without its rows. See "HDF5
- * Single-writer/Multiple-reader User's Guide", H5Dflush.
+ * opened for SWMR writing. From there on only dataset lengths and chunks change. A dataset is flushed right after its rows are
+ * written: HDF5 writes the rows first and the length only if that went well, so a full disk leaves no length without its rows. See
+ * "HDF5 Single-writer/Multiple-reader User's Guide", H5Dflush.
  */
 #include "io/events.h"
 
@@ -22,13 +22,13 @@
 enum { CHUNK = 512 }; /* rows of a chunk: 4 KiB a quantity */
 
 struct pn_events {
-    pn_hdf5 file;    /* id <= 0: closed */
-    char *path;      /* owned; what file.path points to */
-    size_t count;    /* quantities */
-    hid_t *dataset;  /* [count] */
-    hsize_t rows;    /* on file */
-    double *column;  /* [CHUNK]: one quantity of consecutive rows */
-    bool failed;     /* a write went wrong: the file takes nothing more */
+    pn_hdf5 file;   /* id <= 0: closed */
+    char *path;     /* owned; what file.path points to */
+    size_t count;   /* quantities */
+    hid_t *dataset; /* [count] */
+    hsize_t rows;   /* on file */
+    double *column; /* [CHUNK]: one quantity of consecutive rows */
+    bool failed;    /* a write went wrong: the file takes nothing more */
 };
 
 static bool is_step(const char *quantity) { return strcmp(quantity, "step") == 0; }
@@ -55,8 +55,8 @@ static void destroy(pn_events *events) {
     pn_free(events);
 }
 
-/* HDF5 cannot close a file it could not flush (it crashes at exit), and would go on writing what it still holds. So its descriptor is
- * turned to the bit bucket: the file on disk stays as it was at the failure. */
+/* HDF5 cannot close a file it could not flush (it crashes at exit), and would go on writing what it still holds. So its descriptor
+ * is turned to the bit bucket: the file on disk stays as it was at the failure. */
 static void abandon(pn_events *events) {
     void *handle = NULL;
     events->failed = true;
@@ -75,8 +75,10 @@ static pinn_status create_dataset(const pn_hdf5 *file, const char *quantity) {
     hid_t links = H5Pcreate(H5P_LINK_CREATE), layout = H5Pcreate(H5P_DATASET_CREATE);
     dataset_name(quantity, &name);
     PN_TRY(pn_text_check(&name));
-    if (space >= 0 && links >= 0 && layout >= 0 && H5Pset_create_intermediate_group(links, 1) >= 0 && H5Pset_chunk(layout, 1, &chunk) >= 0)
-        set = H5Dcreate2(file->id, name.data, is_step(quantity) ? H5T_STD_I64LE : H5T_IEEE_F64LE, space, links, layout, H5P_DEFAULT);
+    if (space >= 0 && links >= 0 && layout >= 0 && H5Pset_create_intermediate_group(links, 1) >= 0 &&
+        H5Pset_chunk(layout, 1, &chunk) >= 0)
+        set =
+            H5Dcreate2(file->id, name.data, is_step(quantity) ? H5T_STD_I64LE : H5T_IEEE_F64LE, space, links, layout, H5P_DEFAULT);
     if (set < 0) status = pn_hdf5_fail("%s: cannot make dataset \"%s\"", file->path, name.data);
 fail:
     pn_hdf5_close(set);
@@ -167,7 +169,8 @@ fail:
 }
 
 /* The new file gets its name when it is open: a reader that found it earlier would lock it against its writer. */
-static pinn_status start(const char *path, const char *const *quantity, size_t count, const double *row, size_t rows, pn_events **out) {
+static pinn_status start(const char *path, const char *const *quantity, size_t count, const double *row, size_t rows,
+                         pn_events **out) {
     pn_events *events = NULL;
     hid_t access = H5I_INVALID_HID;
     bool staged = false;
@@ -269,15 +272,17 @@ static pinn_status read_quantity(const pn_hdf5 *file, const char *name, hsize_t 
     return status;
 }
 
-/* Rows to keep of a column of steps: up to the first that is beyond `last`, or goes back (rows lost in a crash of the machine read as
- * zeros). */
+/* Rows to keep of a column of steps: up to the first that is beyond `last`, or goes back (rows lost in a crash of the machine read
+ * as zeros). */
 static hsize_t kept_rows(const double *step, hsize_t rows, size_t stride, int64_t last) {
     hsize_t kept = 0;
-    while (kept < rows && step[kept * stride] <= (double)last && (!kept || step[kept * stride] >= step[(kept - 1) * stride])) kept++;
+    while (kept < rows && step[kept * stride] <= (double)last && (!kept || step[kept * stride] >= step[(kept - 1) * stride]))
+        kept++;
     return kept;
 }
 
-/* Old rows up to `last_step`; IO means that the file is damaged. A quantity the old file has not reads as NaN. `row` is the caller's. */
+/* Old rows up to `last_step`; IO means that the file is damaged. A quantity the old file has not reads as NaN. `row` is the
+ * caller's. */
 static pinn_status read_rows(const pn_hdf5 *file, const char *const *quantity, size_t count, int64_t last_step, double **row,
                              size_t *rows) {
     pinn_status status = PINN_OK;
@@ -316,7 +321,8 @@ fail:
     return status;
 }
 
-/* Renames the damaged file out of the way, never over an older one, and words the warning; the thread's message says what is wrong. */
+/* Renames the damaged file out of the way, never over an older one, and words the warning; the thread's message says what is wrong.
+ */
 static pinn_status set_aside(const char *path, char **warning) {
     pinn_status status = PINN_OK;
     pn_text kept = {0}, text = {0};
@@ -326,8 +332,8 @@ static pinn_status set_aside(const char *path, char **warning) {
         pn_text_printf(&kept, "%s.damaged.%d", path, n);
     }
     PN_TRY(pn_text_check(&kept));
-    pn_text_printf(&text, "the old training record could not be read (%s); it is kept as %s and a new one begins", pinn_error_message(),
-                   kept.data);
+    pn_text_printf(&text, "the old training record could not be read (%s); it is kept as %s and a new one begins",
+                   pinn_error_message(), kept.data);
     PN_TRY(pn_text_check(&text));
     char *copy = pn_duplicate(text.data, text.length);
     if (!copy) {

@@ -22,6 +22,7 @@ pinn_status pn_events_close(pn_events *events);
 /* Continues a record: reads `path` as a SWMR reader, writes rows with step <= `last_step` into a new file, renames it over `path`,
  * and opens that for appending. A file that can't be read any more is kept as path.damaged and a new one begun; `warning` (may be
  * NULL) then gets a text. */
-pinn_status pn_events_resume(const char *path, const char *const *quantity, size_t count, int64_t last_step, pn_events **out, char **warning);
+pinn_status pn_events_resume(const char *path, const char *const *quantity, size_t count, int64_t last_step, pn_events **out,
+                             char **warning);
 
 #endif

@@ -93,7 +93,8 @@ pinn_status pn_file_sync_directory(const char *path) {
     snprintf(directory, sizeof directory, "%.*s", slash ? (int)(slash - path + 1) : 1, slash ? path : ".");
     int file = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     bool good = file >= 0 && (fsync(file) == 0 || errno == EINVAL || errno == ENOTSUP);
-    pinn_status status = good ? PINN_OK : pn_fail(PINN_IO, "%s: cannot flush the directory to disk: %s", directory, strerror(errno));
+    pinn_status status =
+        good ? PINN_OK : pn_fail(PINN_IO, "%s: cannot flush the directory to disk: %s", directory, strerror(errno));
     if (file >= 0) close(file);
     return status;
 }

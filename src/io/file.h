@@ -7,8 +7,8 @@
 
 #include "core/status.h"
 
-/* Writes `path`.tmp, flushes it to disk, renames it over `path` and flushes the directory: after a crash or on a full disk `path` is
- * the old content or the new one, whole. One writer a path: the run directory's lock sees to it. */
+/* Writes `path`.tmp, flushes it to disk, renames it over `path` and flushes the directory: after a crash or on a full disk `path`
+ * is the old content or the new one, whole. One writer a path: the run directory's lock sees to it. */
 pinn_status pn_file_write(const char *path, const void *bytes, size_t length);
 /* The two halves of that: the temporary file, whole and on disk; its renaming (which removes it on failure). */
 pinn_status pn_file_stage(const char *path, const void *bytes, size_t length);

@@ -67,8 +67,8 @@ hid_t pn_hdf5_access(void) {
     return access;
 }
 
-/* HDF5 gives a closed image's memory to a callback: the only way to a file that is marked as properly closed (H5Fget_file_image clears
- * the mark but leaves the superblock's checksum wrong, HDF5 1.10). Both variables are guarded by the lock. */
+/* HDF5 gives a closed image's memory to a callback: the only way to a file that is marked as properly closed (H5Fget_file_image
+ * clears the mark but leaves the superblock's checksum wrong, HDF5 1.10). Both variables are guarded by the lock. */
 static bool capturing;
 static void *captured;
 
@@ -99,8 +99,8 @@ pinn_status pn_hdf5_create_image(const char *path, pn_hdf5 *out) {
     return PINN_OK;
 }
 
-/* Length of the file in an image, whose memory is longer: "end of file address" of the superblock, versions 2 and 3, little-endian (HDF5
- * File Format Specification 3.0, II.A). 0 = not such a file. */
+/* Length of the file in an image, whose memory is longer: "end of file address" of the superblock, versions 2 and 3, little-endian
+ * (HDF5 File Format Specification 3.0, II.A). 0 = not such a file. */
 static size_t image_length(const unsigned char *image) {
     enum { VERSION = 8, SIZE_OF_OFFSETS = 9, END_OF_FILE = 28 };
     size_t length = 0;
@@ -171,7 +171,8 @@ static const char *type_name(hid_t type, char name[PN_HDF5_NAME]) {
     if (class == H5T_STRING)
         snprintf(name, PN_HDF5_NAME, "string");
     else
-        snprintf(name, PN_HDF5_NAME, class == H5T_FLOAT || class == H5T_INTEGER ? "%s%zu" : "%s %zu bits", kind, 8 * H5Tget_size(type));
+        snprintf(name, PN_HDF5_NAME, class == H5T_FLOAT || class == H5T_INTEGER ? "%s%zu" : "%s %zu bits", kind,
+                 8 * H5Tget_size(type));
     return name;
 }
 
@@ -193,7 +194,8 @@ const char *pn_hdf5_shape_name(int rank, const hsize_t *shape, char name[PN_HDF5
 /* Byte order may differ (HDF5 converts it exactly); everything else may not. */
 static bool same_type(hid_t a, hid_t b) {
     H5T_class_t class = H5Tget_class(a);
-    return class == H5Tget_class(b) && H5Tget_size(a) == H5Tget_size(b) && (class != H5T_INTEGER || H5Tget_sign(a) == H5Tget_sign(b));
+    return class == H5Tget_class(b) && H5Tget_size(a) == H5Tget_size(b) &&
+           (class != H5T_INTEGER || H5Tget_sign(a) == H5Tget_sign(b));
 }
 
 static hid_t space_of(unsigned rank, const hsize_t *shape) {
@@ -233,8 +235,8 @@ pinn_status pn_hdf5_put_group(const pn_hdf5 *file, const char *name) {
 }
 
 /* `what` and `name`: 'dataset "u"'. */
-static pinn_status check_layout(const pn_hdf5 *file, const char *what, const char *name, hid_t found_type, hid_t found_space, hid_t type,
-                                unsigned rank, const hsize_t *shape) {
+static pinn_status check_layout(const pn_hdf5 *file, const char *what, const char *name, hid_t found_type, hid_t found_space,
+                                hid_t type, unsigned rank, const hsize_t *shape) {
     char found[PN_HDF5_NAME], expected[PN_HDF5_NAME];
     if (!same_type(found_type, type))
         return pn_fail(PINN_IO, "%s: %s \"%s\" holds %s, expected %s", file->path, what, name, type_name(found_type, found),

@@ -1,7 +1,7 @@
 /* The few things this program does with HDF5, with messages that name file, object, expected and found.
  *
- * New files are built in memory (HDF5's core driver) and written by pn_file_write: HDF5 itself never meets a full disk there, which it
- * survives badly (a file whose flush failed can't be closed, and the library crashes at exit).
+ * New files are built in memory (HDF5's core driver) and written by pn_file_write: HDF5 itself never meets a full disk there, which
+ * it survives badly (a file whose flush failed can't be closed, and the library crashes at exit).
  */
 #ifndef PN_IO_HDF5_FILE_H
 #define PN_IO_HDF5_FILE_H
@@ -17,8 +17,8 @@ typedef struct pn_hdf5 {
     const char *path; /* borrowed, for messages */
 } pn_hdf5;
 
-/* Around every use of HDF5 (Debian's library is not thread-safe): takes the process-wide recursive lock, and keeps HDF5 from printing
- * its error stack. */
+/* Around every use of HDF5 (Debian's library is not thread-safe): takes the process-wide recursive lock, and keeps HDF5 from
+ * printing its error stack. */
 void pn_hdf5_enter(void);
 void pn_hdf5_leave(void);
 

@@ -13,11 +13,11 @@
 #include "core/text.h"
 
 struct pn_progress {
-    FILE *stream;     /* borrowed */
+    FILE *stream; /* borrowed */
     bool terminal;
-    double last;      /* seconds of the monotonic clock: last line, or creation */
-    bool live;        /* a live line stands on the terminal */
-    pn_text text;     /* that line */
+    double last;  /* seconds of the monotonic clock: last line, or creation */
+    bool live;    /* a live line stands on the terminal */
+    pn_text text; /* that line */
 };
 
 static double now(void) {

@@ -10,7 +10,7 @@
 typedef struct pn_progress pn_progress;
 
 typedef struct pn_progress_state {
-    uint64_t step, steps;      /* done, of */
+    uint64_t step, steps; /* done, of */
     double loss, learning_rate;
     double steps_per_second;   /* recent */
     const char *const *field;  /* [fields] */

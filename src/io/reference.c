@@ -1,7 +1,7 @@
 /* Reads reference solutions: axes named as the coordinates with fields in domain order, or equal-length columns (see solution.h).
  *
- * Which of the two a file is shows in its fields: rank 1 over several coordinates means columns. With one coordinate the two are the same
- * thing and read as a grid.
+ * Which of the two a file is shows in its fields: rank 1 over several coordinates means columns. With one coordinate the two are
+ * the same thing and read as a grid.
  */
 #include <float.h>
 #include <math.h>
@@ -18,10 +18,10 @@ typedef struct reader {
     const char *const *coordinate_name, *const *field_name;
     const double *lower, *upper;
     size_t coordinates, fields;
-    hsize_t *length;  /* owned, [coordinates]: of each coordinate's dataset */
-    double **axis;    /* owned, [coordinates][length] */
+    hsize_t *length; /* owned, [coordinates]: of each coordinate's dataset */
+    double **axis;   /* owned, [coordinates][length] */
     bool scattered;
-    bool known;       /* `scattered` was seen at a field */
+    bool known; /* `scattered` was seen at a field */
 } reader;
 
 /* A numeric dataset; its shape too. Close it. */
@@ -46,7 +46,8 @@ static pinn_status read_numbers(const reader *r, const char *name, hid_t set, si
     if (H5Dread(set, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, out) < 0)
         return pn_hdf5_fail("%s: cannot read dataset \"%s\"", r->file.path, name);
     for (size_t i = 0; i < count; i++)
-        if (!isfinite(out[i])) return pn_fail(PINN_CONFIG, "%s: dataset \"%s\" holds %g at element %zu", r->file.path, name, out[i], i);
+        if (!isfinite(out[i]))
+            return pn_fail(PINN_CONFIG, "%s: dataset \"%s\" holds %g at element %zu", r->file.path, name, out[i], i);
     return PINN_OK;
 }
 
@@ -57,8 +58,8 @@ static pinn_status check_bounds(const reader *r, size_t i) {
     for (hsize_t k = 0; k < r->length[i]; k++) {
         double *x = &r->axis[i][k];
         if (*x < lower - rounding || *x > upper + rounding)
-            return pn_fail(PINN_CONFIG, "%s: dataset \"%s\" holds %.9g at element %llu, outside the domain's [%.9g, %.9g]", r->file.path,
-                           r->coordinate_name[i], *x, (unsigned long long)k, lower, upper);
+            return pn_fail(PINN_CONFIG, "%s: dataset \"%s\" holds %.9g at element %llu, outside the domain's [%.9g, %.9g]",
+                           r->file.path, r->coordinate_name[i], *x, (unsigned long long)k, lower, upper);
         *x = fmin(fmax(*x, lower), upper);
     }
     return PINN_OK;
@@ -75,8 +76,8 @@ static pinn_status read_axis(reader *r, size_t i) {
     pinn_status status;
     PN_TRY(open_numbers(r, name, &set, &rank, shape));
     if (rank != 1 || !shape[0]) {
-        status = pn_fail(PINN_CONFIG, "%s: dataset \"%s\" has shape %s, expected one axis [n] with n at least 1", r->file.path, name,
-                         pn_hdf5_shape_name(rank, shape, found));
+        status = pn_fail(PINN_CONFIG, "%s: dataset \"%s\" has shape %s, expected one axis [n] with n at least 1", r->file.path,
+                         name, pn_hdf5_shape_name(rank, shape, found));
         goto fail;
     }
     r->length[i] = shape[0];
@@ -111,8 +112,8 @@ static pinn_status wrong_shape(const reader *r, const char *name, int rank, cons
     bool columns = equal_columns(r);
     pinn_status status =
         pn_fail(PINN_CONFIG, "%s: dataset \"%s\" has shape %s, expected %s (axes in domain order: %s)%s", r->file.path, name,
-                pn_hdf5_shape_name(rank, shape, found), pn_hdf5_shape_name((int)r->coordinates, r->length, expected), pn_text_get(&axes),
-                columns && r->coordinates > 1 ? " or a column as long as the coordinates'" : "");
+                pn_hdf5_shape_name(rank, shape, found), pn_hdf5_shape_name((int)r->coordinates, r->length, expected),
+                pn_text_get(&axes), columns && r->coordinates > 1 ? " or a column as long as the coordinates'" : "");
     pn_text_free(&axes);
     return status;
 }
@@ -236,8 +237,12 @@ fail:
 pinn_status pn_reference_read(const char *path, const char *const *coordinate_name, const double *lower, const double *upper,
                               size_t coordinates, const char *const *field_name, size_t fields, pn_reference *out) {
     if (!coordinates) return pn_fail(PINN_BAD_ARGUMENT, "%s: a reference needs at least one coordinate", path);
-    reader r = {.coordinate_name = coordinate_name, .field_name = field_name, .lower = lower, .upper = upper,
-                .coordinates = coordinates, .fields = fields};
+    reader r = {.coordinate_name = coordinate_name,
+                .field_name = field_name,
+                .lower = lower,
+                .upper = upper,
+                .coordinates = coordinates,
+                .fields = fields};
     pn_reference found = {0};
     pn_hdf5_enter();
     pinn_status status = pn_hdf5_open(path, H5F_ACC_RDONLY, &r.file);

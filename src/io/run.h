@@ -14,15 +14,15 @@ typedef enum pn_snapshot_state { PN_SNAPSHOT_FREE, PN_SNAPSHOT_FILLING, PN_SNAPS
 
 struct pn_run {
     char *path, *events_path, *checkpoint_path, *solution_path, *config_path; /* owned */
-    char *warning;  /* owned, or NULL */
-    int lock;       /* descriptor of the lock file; -1: none */
+    char *warning;                                                            /* owned, or NULL */
+    int lock;                                                                 /* descriptor of the lock file; -1: none */
     size_t quantities, snapshot_parameters;
     pn_real real;
     pn_events *events; /* the writer thread's while it runs */
 
     pthread_t thread;
-    bool started;         /* thread, mutex and conditions exist */
-    pthread_mutex_t mutex; /* guards all below */
+    bool started;              /* thread, mutex and conditions exist */
+    pthread_mutex_t mutex;     /* guards all below */
     pthread_cond_t work, done; /* something to write; something written */
     bool stop;
 

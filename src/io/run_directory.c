@@ -1,5 +1,6 @@
-/* The run directory: its lock, what may be started in it, its files (see run_directory.h). flock(2) locks belong to the open file, so
- * the kernel drops them when a process ends in any way; the lock file itself stays, as removing it would race with the next run. */
+/* The run directory: its lock, what may be started in it, its files (see run_directory.h). flock(2) locks belong to the open file,
+ * so the kernel drops them when a process ends in any way; the lock file itself stays, as removing it would race with the next run.
+ */
 #include "io/run_directory.h"
 
 #include <errno.h>
@@ -19,8 +20,8 @@
 
 static const struct file { /* all that a run makes */
     const char *name;
-    size_t path;  /* offset of its path in pn_run */
-    bool is_run;  /* its presence means that a run is there */
+    size_t path; /* offset of its path in pn_run */
+    bool is_run; /* its presence means that a run is there */
 } files[] = {
     {"events.h5", offsetof(pn_run, events_path), true},
     {"checkpoint.h5", offsetof(pn_run, checkpoint_path), true},
@@ -73,9 +74,10 @@ static pinn_status take_lock(pn_run *run) {
         status = pn_fail(PINN_IO, "%s: cannot open the lock file: %s", path, strerror(errno));
     else if (flock(run->lock, LOCK_EX | LOCK_NB) != 0)
         status = errno == EWOULDBLOCK
-                     ? pn_fail(PINN_IO, "%s: another run is writing here%s; wait for it, or choose another directory with --out", run->path,
-                               holder(run->lock, text))
-                     : pn_fail(PINN_IO, "%s: cannot lock: %s; choose a directory on a file system with locks by --out", path, strerror(errno));
+                     ? pn_fail(PINN_IO, "%s: another run is writing here%s; wait for it, or choose another directory with --out",
+                               run->path, holder(run->lock, text))
+                     : pn_fail(PINN_IO, "%s: cannot lock: %s; choose a directory on a file system with locks by --out", path,
+                               strerror(errno));
     pn_free(path);
     if (status != PINN_OK) {
         /* Not ours: release_lock must not touch what it says. */
@@ -99,7 +101,9 @@ static pinn_status check_mode(pn_run *run, pn_run_mode mode) {
         return pn_fail(PINN_CONFIG, "%s: nothing to resume: there is no checkpoint.h5; start anew without --resume", run->path);
     for (size_t i = 0; mode == PN_RUN_NEW && i < FILES; i++)
         if (files[i].is_run && exists(*file_path(run, i)))
-            return pn_fail(PINN_CONFIG, "%s: a run is already there (%s); continue it with --resume, replace it with --force, or choose another directory with --out",
+            return pn_fail(PINN_CONFIG,
+                           "%s: a run is already there (%s); continue it with --resume, replace it with --force, or choose another "
+                           "directory with --out",
                            run->path, files[i].name);
     return PINN_OK;
 }

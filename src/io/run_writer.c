@@ -1,8 +1,9 @@
-/* The writer thread of a run: one ring of event rows, one snapshot slot, one solution, all guarded by one mutex; writing itself happens
- * outside it. Producers touch only free places of the ring, the writer only filled ones, so rows are written from where they lie.
+/* The writer thread of a run: one ring of event rows, one snapshot slot, one solution, all guarded by one mutex; writing itself
+ * happens outside it. Producers touch only free places of the ring, the writer only filled ones, so rows are written from where
+ * they lie.
  *
- * Order: a snapshot waits for the rows queued before it; a solution for all rows and the snapshot. After the first failure everything
- * queued is dropped, so that nobody waits for a disk that is full.
+ * Order: a snapshot waits for the rows queued before it; a solution for all rows and the snapshot. After the first failure
+ * everything queued is dropped, so that nobody waits for a disk that is full.
  */
 #include <signal.h>
 #include <stdio.h>

@@ -10,10 +10,12 @@
 
 static pinn_status check(const char *path, const pn_solution *s) {
     size_t points = 1;
-    if (!s->points || !s->coordinates || !s->fields) return pn_fail(PINN_BAD_ARGUMENT, "%s: a solution needs coordinates, fields and points", path);
+    if (!s->points || !s->coordinates || !s->fields)
+        return pn_fail(PINN_BAD_ARGUMENT, "%s: a solution needs coordinates, fields and points", path);
     for (size_t i = 0; s->grid && i < s->coordinates; i++)
         if (__builtin_mul_overflow(points, s->grid[i], &points)) points = 0;
-    if (s->grid && points != s->points) return pn_fail(PINN_BAD_ARGUMENT, "%s: the grid has %zu points, the solution %zu", path, points, s->points);
+    if (s->grid && points != s->points)
+        return pn_fail(PINN_BAD_ARGUMENT, "%s: the grid has %zu points, the solution %zu", path, points, s->points);
     return PINN_OK;
 }
 

@@ -22,15 +22,15 @@ pinn_status pn_solution_write(const char *path, const pn_solution *solution);
 
 typedef struct pn_reference { /* what a reference file holds, laid out as an evaluation set */
     size_t points;
-    size_t *grid;         /* owned, [coordinates] or NULL when scattered */
-    double *coordinate;   /* owned, [coordinates][points] */
-    double *field;        /* owned, [fields][points]; NaN rows for fields the file has not */
-    bool *has;            /* owned, [fields] */
-    double error;         /* attribute "error" of the file (the reference's own relative error), NaN when absent */
+    size_t *grid;       /* owned, [coordinates] or NULL when scattered */
+    double *coordinate; /* owned, [coordinates][points] */
+    double *field;      /* owned, [fields][points]; NaN rows for fields the file has not */
+    bool *has;          /* owned, [fields] */
+    double error;       /* attribute "error" of the file (the reference's own relative error), NaN when absent */
 } pn_reference;
 
-/* Errors (IO or CONFIG, naming file and dataset): missing file, no HDF5 file, a coordinate's axis missing, a field's shape that does
- * not fit the axes, no field of the problem in it, coordinates outside [lower, upper] by more than rounding. */
+/* Errors (IO or CONFIG, naming file and dataset): missing file, no HDF5 file, a coordinate's axis missing, a field's shape that
+ * does not fit the axes, no field of the problem in it, coordinates outside [lower, upper] by more than rounding. */
 pinn_status pn_reference_read(const char *path, const char *const *coordinate_name, const double *lower, const double *upper,
                               size_t coordinates, const char *const *field_name, size_t fields, pn_reference *out);
 void pn_reference_free(pn_reference *reference);

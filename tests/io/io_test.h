@@ -1,4 +1,5 @@
-/* What the tests of src/io share: a directory of their own, plain HDF5 reading, a small network, a file size limit as a full disk. */
+/* What the tests of src/io share: a directory of their own, plain HDF5 reading, a small network, a file size limit as a full disk.
+ */
 #ifndef TESTS_IO_IO_TEST_H
 #define TESTS_IO_IO_TEST_H
 
@@ -15,6 +16,10 @@
 
 #include "network/network.h"
 #include "pinn_status.h"
+
+/* HDF5 1.10 itself leaks when it refuses a damaged file. */
+const char *__lsan_default_suppressions(void);
+const char *__lsan_default_suppressions(void) { return "leak:libhdf5"; }
 
 #define ck_ok(call) ck_assert_msg((call) == PINN_OK, "%s: %s", #call, pinn_error_message())
 
@@ -52,8 +57,8 @@ __attribute__((unused)) static void write_text(const char *path, const char *tex
     ck_assert_int_eq(fclose(file), 0);
 }
 
-/* Writes beyond this size fail with EFBIG, as a full disk fails with ENOSPC; 0 = no limit. No assertion may come before the limit is
- * lifted: Check writes each to a file. */
+/* Writes beyond this size fail with EFBIG, as a full disk fails with ENOSPC; 0 = no limit. No assertion may come before the limit
+ * is lifted: Check writes each to a file. */
 __attribute__((unused)) static void limit_file_size(rlim_t bytes) {
     signal(SIGXFSZ, SIG_IGN);
     struct rlimit limit;
@@ -96,8 +101,13 @@ __attribute__((unused)) static pn_network test_network(void) {
         {.name = (char *)"output/bias", .offset = 12, .rows = 1},
     };
     static double fixed[TEST_FIXED] = {0.1, -1.0 / 3, 1e-300, 7};
-    return (pn_network){.coordinates = 2, .fields = 1, .parameter = block, .parameter_blocks = 4, .parameters = TEST_PARAMETERS,
-                        .fixed = fixed, .fixed_count = TEST_FIXED};
+    return (pn_network){.coordinates = 2,
+                        .fields = 1,
+                        .parameter = block,
+                        .parameter_blocks = 4,
+                        .parameters = TEST_PARAMETERS,
+                        .fixed = fixed,
+                        .fixed_count = TEST_FIXED};
 }
 
 #endif

@@ -1,10 +1,10 @@
-/* checkpoint.h5: what is written is read back bit for bit; anything missing, misshapen or of another kind is named; a failed write leaves
- * the old checkpoint. */
-#include "io/checkpoint.h"
-
+/* checkpoint.h5: what is written is read back bit for bit; anything missing, misshapen or of another kind is named; a failed write
+ * leaves the old checkpoint. */
+#include <errno.h>
 #include <math.h>
 
 #include "core/memory.h"
+#include "io/checkpoint.h"
 #include "io_test.h"
 
 typedef struct state { /* a checkpoint with its arrays */
@@ -16,8 +16,13 @@ typedef struct state { /* a checkpoint with its arrays */
 static void prepare(state *s, pn_real real) {
     memset(s, 0, sizeof *s);
     s->network = test_network();
-    s->checkpoint = (pn_checkpoint){.real = real, .network = &s->network, .parameters = s->parameters, .moments = s->moments,
-                                    .config = "title = \"heat\"\n", .machine = "cpu, tiled", .executor = "cpu"};
+    s->checkpoint = (pn_checkpoint){.real = real,
+                                    .network = &s->network,
+                                    .parameters = s->parameters,
+                                    .moments = s->moments,
+                                    .config = "title = \"heat\"\n",
+                                    .machine = "cpu, tiled",
+                                    .executor = "cpu"};
 }
 
 static void fill(state *s, pn_real real) {
@@ -27,8 +32,16 @@ static void fill(state *s, pn_real real) {
         pn_real_set(real, s->moments, i, -1.0 / (7.0 + (double)i));
         pn_real_set(real, s->moments, TEST_PARAMETERS + i, 1e-12 / (1.0 + (double)i));
     }
-    s->checkpoint.words = (pn_words){.step = (1ull << 53) + 1, .phase_step = 3, .optimizer_step = 4, .rows = 5, .loss = 0.1, .learning_rate = 1e-3,
-                                     .gradient_norm = NAN, .rate = 2e-3, .clip = 1, .root_correction = 31.6};
+    s->checkpoint.words = (pn_words){.step = (1ull << 53) + 1,
+                                     .phase_step = 3,
+                                     .optimizer_step = 4,
+                                     .rows = 5,
+                                     .loss = 0.1,
+                                     .learning_rate = 1e-3,
+                                     .gradient_norm = NAN,
+                                     .rate = 2e-3,
+                                     .clip = 1,
+                                     .root_correction = 31.6};
     s->checkpoint.phase = 2;
     s->checkpoint.seed = UINT64_MAX;
     s->checkpoint.seconds = 12.5;
@@ -159,8 +172,9 @@ END_TEST
 
 /* Each object removed or replaced by something else. */
 START_TEST(missing_or_strange_objects) {
-    static const char *const dataset[] = {"parameters/layer0/bias", "network/fixed", "optimizer/m", "optimizer/v", "step/step",
-                                          "step/phase", "step/seconds", "step/root_correction"};
+    static const char *const dataset[] = {
+        "parameters/layer0/bias", "network/fixed",       "optimizer/m", "optimizer/v", "step/step", "step/phase",
+        "step/seconds",           "step/root_correction"};
     static const char *const attribute[] = {"format", "seed", "precision", "config", "machine"};
     const char *path = in_directory("checkpoint.h5");
     state s;
@@ -224,6 +238,34 @@ START_TEST(full_disk_leaves_the_old_checkpoint) {
 }
 END_TEST
 
+/* In place of the C library's: a disk that reports an error, late, as disks do. The n-th call fails; 0: none. */
+static int failing_fsync, fsyncs;
+
+int fsync(int file) {
+    (void)file;
+    if (++fsyncs != failing_fsync) return 0;
+    errno = EIO;
+    return -1;
+}
+
+START_TEST(failing_flushes_are_errors) {
+    const char *path = in_directory("checkpoint.h5");
+    state old, read;
+    fill(&old, PN_FLOAT64);
+    ck_ok(pn_checkpoint_write(path, &old.checkpoint));
+    ck_assert_int_eq(fsyncs, 2); /* the file's, the directory's */
+    for (failing_fsync = 1; failing_fsync <= 2; failing_fsync++) {
+        fsyncs = 0;
+        ck_assert_int_eq(pn_checkpoint_write(path, &old.checkpoint), PINN_IO);
+        ck_assert_msg(strstr(pinn_error_message(), test_directory) && strstr(pinn_error_message(), strerror(EIO)), "%s",
+                      pinn_error_message());
+        ck_assert(!is_there(in_directory("checkpoint.h5.tmp")));
+        prepare(&read, PN_FLOAT64);
+        ck_ok(pn_checkpoint_read(path, &read.checkpoint, NULL, NULL));
+    }
+}
+END_TEST
+
 START_TEST(every_allocation_may_fail) {
     const char *path = in_directory("checkpoint.h5");
     state s, read;
@@ -266,6 +308,7 @@ int main(void) {
     tcase_add_test(test, truncated_files);
     tcase_add_test(test, missing_or_strange_objects);
     tcase_add_test(test, full_disk_leaves_the_old_checkpoint);
+    tcase_add_test(test, failing_flushes_are_errors);
     tcase_add_test(test, every_allocation_may_fail);
     suite_add_tcase(suite, test);
     SRunner *runner = srunner_create(suite);

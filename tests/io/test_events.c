@@ -1,11 +1,10 @@
 /* events.h5: what is appended is there, for plain readers after the run and SWMR readers during it; resuming keeps the right rows;
  * a full disk or a damaged file costs no good row. */
-#include "io/events.h"
-
 #include <math.h>
 #include <sys/wait.h>
 
 #include "core/memory.h"
+#include "io/events.h"
 #include "io_test.h"
 
 static const char *const quantities[] = {"step", "seconds", "loss/total", "loss/heat.1", "relative_l2/u"};
@@ -75,7 +74,8 @@ START_TEST(step_is_needed) {
 }
 END_TEST
 
-/* The reader's own process, from before HDF5 was first used. Exit 0: it saw the record grow, at least `enough` rows, never a wrong one. */
+/* The reader's own process, from before HDF5 was first used. Exit 0: it saw the record grow, at least `enough` rows, never a wrong
+ * one. */
 static pid_t start_reader(const char *path, long enough) {
     pid_t child = fork();
     if (child) return child;
@@ -114,7 +114,10 @@ static void make_file(const char *path, long rows) {
 }
 
 START_TEST(resume_keeps_rows_up_to_the_step) {
-    static const struct { int64_t last; long kept; } cases[] = {{0, 0}, {9, 0}, {10, 1}, {5005, 500}, {15000, 1500}, {99999, 1500}};
+    static const struct {
+        int64_t last;
+        long kept;
+    } cases[] = {{0, 0}, {9, 0}, {10, 1}, {5005, 500}, {15000, 1500}, {99999, 1500}};
     const char *path = in_directory("events.h5");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         pn_events *events = NULL;

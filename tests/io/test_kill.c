@@ -1,6 +1,6 @@
-/* kill -9 at random moments of a process that does nothing but write rows and checkpoints: the record is then a right prefix for a SWMR
- * reader, the checkpoint is whole, the record reaches at least as far as the checkpoint, and resuming goes on from there. Fifty kills, each
- * of a run resumed from the one before. */
+/* kill -9 at random moments of a process that does nothing but write rows and checkpoints: the record is then a right prefix for a
+ * SWMR reader, the checkpoint is whole, the record reaches at least as far as the checkpoint, and resuming goes on from there.
+ * Fifty kills, each of a run resumed from the one before. */
 #include <sys/wait.h>
 #include <time.h>
 
@@ -18,9 +18,16 @@ typedef struct arrays {
 } arrays;
 
 static pn_checkpoint checkpoint_of(const pn_network *network, arrays *a, long step) {
-    for (size_t i = 0; i < TEST_PARAMETERS; i++) a->parameters[i] = a->moments[i] = a->moments[TEST_PARAMETERS + i] = value(step, 0);
-    return (pn_checkpoint){.real = PN_FLOAT64, .network = network, .parameters = a->parameters, .moments = a->moments,
-                           .words = {.step = (uint64_t)step}, .config = "config", .machine = "machine", .executor = "cpu"};
+    for (size_t i = 0; i < TEST_PARAMETERS; i++)
+        a->parameters[i] = a->moments[i] = a->moments[TEST_PARAMETERS + i] = value(step, 0);
+    return (pn_checkpoint){.real = PN_FLOAT64,
+                           .network = network,
+                           .parameters = a->parameters,
+                           .moments = a->moments,
+                           .words = {.step = (uint64_t)step},
+                           .config = "config",
+                           .machine = "machine",
+                           .executor = "cpu"};
 }
 
 /* The child: rows of one step each, a snapshot every 25 steps; never returns. `ready`: a byte once the run is open. */
@@ -29,8 +36,14 @@ static void write_for_ever(const char *path, pn_run_mode mode, long step, int re
     arrays a;
     pn_run *run = NULL;
     bool taken;
-    const pn_run_spec spec = {.path = path, .mode = mode, .config = "config", .quantity = quantities, .quantities = COUNT,
-                              .resume_step = step, .snapshot_parameters = TEST_PARAMETERS, .real = PN_FLOAT64};
+    const pn_run_spec spec = {.path = path,
+                              .mode = mode,
+                              .config = "config",
+                              .quantity = quantities,
+                              .quantities = COUNT,
+                              .resume_step = step,
+                              .snapshot_parameters = TEST_PARAMETERS,
+                              .real = PN_FLOAT64};
     if (pn_run_open(&spec, &run) != PINN_OK || write(ready, "r", 1) != 1) {
         fprintf(stderr, "%s\n", pinn_error_message());
         _exit(1);
@@ -47,8 +60,8 @@ static void write_for_ever(const char *path, pn_run_mode mode, long step, int re
     }
 }
 
-/* Last step of the record, whose rows must be 1, 2, 3, ...; exits on any fault. Runs in a process of its own, so that the parent, which
- * forks the writers, never starts HDF5. */
+/* Last step of the record, whose rows must be 1, 2, 3, ...; exits on any fault. Runs in a process of its own, so that the parent,
+ * which forks the writers, never starts HDF5. */
 static long check_record(const char *path) {
     double *column[COUNT] = {0};
     long shortest = 1L << 60;
@@ -106,7 +119,8 @@ static long check_files(const char *events, const char *checkpoint) {
 }
 
 START_TEST(killed_runs_are_whole) {
-    const char *path = in_directory("run"), *events = in_directory("run/events.h5"), *checkpoint = in_directory("run/checkpoint.h5");
+    const char *path = in_directory("run"), *events = in_directory("run/events.h5"),
+               *checkpoint = in_directory("run/checkpoint.h5");
     unsigned random = 12345;
     long step = 0;
     for (int kills = 0; kills < KILLS; kills++) {
@@ -133,7 +147,8 @@ END_TEST
 
 /* Kills while a resumed record is laid out anew: the old one or the new one, nothing between. */
 START_TEST(killed_while_resuming) {
-    const char *path = in_directory("run"), *events = in_directory("run/events.h5"), *checkpoint = in_directory("run/checkpoint.h5");
+    const char *path = in_directory("run"), *events = in_directory("run/events.h5"),
+               *checkpoint = in_directory("run/checkpoint.h5");
     unsigned random = 999;
     long step = 0;
     for (int kills = 0; kills < KILLS; kills++) {

@@ -1,6 +1,4 @@
 /* The progress line: plain lines into a file, a rewritten line on a terminal (a pseudo-terminal here), nothing when quiet. */
-#include "io/progress.h"
-
 #include <check.h>
 #include <fcntl.h>
 #include <math.h>
@@ -9,10 +7,18 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "io/progress.h"
+
 static const char *const fields[] = {"u", "v"};
 static const double errors[] = {1.234e-3, NAN};
-static const pn_progress_state state = {.step = 1000, .steps = 25000, .loss = 0.00321, .learning_rate = 2e-3, .steps_per_second = 120,
-                                        .field = fields, .relative_l2 = errors, .fields = 2};
+static const pn_progress_state state = {.step = 1000,
+                                        .steps = 25000,
+                                        .loss = 0.00321,
+                                        .learning_rate = 2e-3,
+                                        .steps_per_second = 120,
+                                        .field = fields,
+                                        .relative_l2 = errors,
+                                        .fields = 2};
 
 START_TEST(plain_lines) {
     char *text = NULL;
@@ -26,14 +32,18 @@ START_TEST(plain_lines) {
     pn_progress_line(progress, "checkpoint at step %d", 1000);
     pn_progress_destroy(progress);
     fclose(stream);
-    ck_assert_str_eq(text, "step 1000/25000  loss 3.210e-03  learning rate 2.00e-03  relative L2 u 1.23e-03  120 steps/s  3m 20s left\n"
-                           "checkpoint at step 1000\n");
+    ck_assert_str_eq(text,
+                     "step 1000/25000  loss 3.210e-03  learning rate 2.00e-03  relative L2 u 1.23e-03  120 steps/s  3m 20s left\n"
+                     "checkpoint at step 1000\n");
     free(text);
 }
 END_TEST
 
 START_TEST(times_left) {
-    static const struct { double rate; const char *left; } cases[] = {
+    static const struct {
+        double rate;
+        const char *left;
+    } cases[] = {
         {24000, "  24000 steps/s  1s left\n"}, {2, "  2.0 steps/s  3h 20m left\n"}, {0, "1.23e-03\n"}, {NAN, "1.23e-03\n"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char *text = NULL;

@@ -1,9 +1,8 @@
 /* solution.h5 and reference files: grids and columns come back as they were written; every fault of a reference is named. */
-#include "io/solution.h"
-
 #include <math.h>
 
 #include "core/memory.h"
+#include "io/solution.h"
 #include "io_test.h"
 
 static const char *const coordinates[] = {"x", "t"}, *const fields[] = {"u", "v"};
@@ -23,15 +22,24 @@ static void fill_grid(double *coordinate, double *field, double *reference) {
     }
 }
 
-static pinn_status read_reference(const char *path, pn_reference *out) { return pn_reference_read(path, coordinates, lower, upper, 2, fields, 2, out); }
+static pinn_status read_reference(const char *path, pn_reference *out) {
+    return pn_reference_read(path, coordinates, lower, upper, 2, fields, 2, out);
+}
 
 START_TEST(solutions_are_references) {
     const char *path = in_directory("solution.h5");
     const size_t grid[] = {NX, NT};
     double coordinate[2 * POINTS], field[2 * POINTS], reference[2 * POINTS], *column = NULL;
     fill_grid(coordinate, field, reference);
-    pn_solution s = {.coordinates = 2, .fields = 2, .points = POINTS, .coordinate_name = coordinates, .field_name = fields,
-                     .grid = _i ? grid : NULL, .coordinate = coordinate, .field = field, .reference = reference};
+    pn_solution s = {.coordinates = 2,
+                     .fields = 2,
+                     .points = POINTS,
+                     .coordinate_name = coordinates,
+                     .field_name = fields,
+                     .grid = _i ? grid : NULL,
+                     .coordinate = coordinate,
+                     .field = field,
+                     .reference = reference};
     ck_ok(pn_solution_write(path, &s));
     pn_reference r = {0};
     ck_ok(read_reference(path, &r));
@@ -59,8 +67,14 @@ START_TEST(wrong_solutions_are_refused) {
     const size_t grid[] = {NX, NT + 1};
     double coordinate[2 * POINTS], field[2 * POINTS], reference[2 * POINTS];
     fill_grid(coordinate, field, reference);
-    pn_solution s = {.coordinates = 2, .fields = 2, .points = POINTS, .coordinate_name = coordinates, .field_name = fields,
-                     .grid = grid, .coordinate = coordinate, .field = field};
+    pn_solution s = {.coordinates = 2,
+                     .fields = 2,
+                     .points = POINTS,
+                     .coordinate_name = coordinates,
+                     .field_name = fields,
+                     .grid = grid,
+                     .coordinate = coordinate,
+                     .field = field};
     ck_assert_int_eq(pn_solution_write(in_directory("solution.h5"), &s), PINN_BAD_ARGUMENT);
     s.grid = NULL;
     s.points = 0;
@@ -240,8 +254,15 @@ START_TEST(every_allocation_may_fail) {
     const size_t grid[] = {NX, NT};
     double coordinate[2 * POINTS], field[2 * POINTS], reference[2 * POINTS];
     fill_grid(coordinate, field, reference);
-    pn_solution s = {.coordinates = 2, .fields = 2, .points = POINTS, .coordinate_name = coordinates, .field_name = fields,
-                     .grid = grid, .coordinate = coordinate, .field = field, .reference = reference};
+    pn_solution s = {.coordinates = 2,
+                     .fields = 2,
+                     .points = POINTS,
+                     .coordinate_name = coordinates,
+                     .field_name = fields,
+                     .grid = grid,
+                     .coordinate = coordinate,
+                     .field = field,
+                     .reference = reference};
     const char *path = in_directory("solution.h5");
     pinn_status status = PINN_NO_MEMORY;
     long n = 0;

@@ -1,7 +1,5 @@
-/* The run directory: who may start in it, what is removed, one writer at a time; rows and snapshots arrive complete and in order; a full
- * disk stops the run with the files readable. */
-#include "io/run_directory.h"
-
+/* The run directory: who may start in it, what is removed, one writer at a time; rows and snapshots arrive complete and in order; a
+ * full disk stops the run with the files readable. */
 #include <pthread.h>
 #include <sys/wait.h>
 
@@ -9,14 +7,21 @@
 #include "core/text.h"
 #include "io/hdf5_file.h"
 #include "io/run.h"
+#include "io/run_directory.h"
 #include "io_test.h"
 
 static const char *const quantities[] = {"step", "loss/total", "loss/heat"};
 enum { COUNT = 3 };
 
 static pn_run_spec spec_of(pn_run_mode mode) {
-    return (pn_run_spec){.path = in_directory("runs/heat/"), .mode = mode, .config = "title = \"heat\"\n", .quantity = quantities,
-                         .quantities = COUNT, .resume_step = 1000, .snapshot_parameters = TEST_PARAMETERS, .real = PN_FLOAT64};
+    return (pn_run_spec){.path = in_directory("runs/heat/"),
+                         .mode = mode,
+                         .config = "title = \"heat\"\n",
+                         .quantity = quantities,
+                         .quantities = COUNT,
+                         .resume_step = 1000,
+                         .snapshot_parameters = TEST_PARAMETERS,
+                         .real = PN_FLOAT64};
 }
 
 static pinn_status try_open(pn_run_mode mode, pn_run **run) {
@@ -69,8 +74,15 @@ typedef struct arrays {
 /* A checkpoint that is all of one `step`. */
 static pn_checkpoint checkpoint_of(const pn_network *network, arrays *a, long step) {
     for (size_t i = 0; i < TEST_PARAMETERS; i++) a->parameters[i] = a->moments[i] = a->moments[TEST_PARAMETERS + i] = (double)step;
-    return (pn_checkpoint){.real = PN_FLOAT64, .network = network, .parameters = a->parameters, .moments = a->moments, .seed = 1,
-                           .words = {.step = (uint64_t)step}, .config = "title = \"heat\"\n", .machine = "cpu", .executor = "cpu"};
+    return (pn_checkpoint){.real = PN_FLOAT64,
+                           .network = network,
+                           .parameters = a->parameters,
+                           .moments = a->moments,
+                           .seed = 1,
+                           .words = {.step = (uint64_t)step},
+                           .config = "title = \"heat\"\n",
+                           .machine = "cpu",
+                           .executor = "cpu"};
 }
 
 static long step_on_file(void) {
@@ -119,8 +131,13 @@ START_TEST(a_whole_run) {
     ck_ok(pn_run_rows(run, NULL, 0));
     ck_ok(snapshot(run, 17, false, &taken));
     ck_assert(taken);
-    ck_ok(pn_run_solution(run, &(pn_solution){.coordinates = 1, .fields = 1, .points = 2, .coordinate_name = &name, .field_name = &field,
-                                              .coordinate = x, .field = u}));
+    ck_ok(pn_run_solution(run, &(pn_solution){.coordinates = 1,
+                                              .fields = 1,
+                                              .points = 2,
+                                              .coordinate_name = &name,
+                                              .field_name = &field,
+                                              .coordinate = x,
+                                              .field = u}));
     ck_ok(pn_run_flush(run));
     ck_assert(pn_run_snapshot_ready(run));
     ck_assert_int_eq(step_on_file(), 17);
@@ -206,7 +223,8 @@ START_TEST(one_run_at_a_time) {
     snprintf(process, sizeof process, "(process %ld)", (long)child);
     for (int i = 0; i < 3; i++) {
         ck_assert_int_eq(try_open(modes[i], &run), PINN_IO);
-        ck_assert_msg(strstr(pinn_error_message(), "another run") && strstr(pinn_error_message(), process), "%s", pinn_error_message());
+        ck_assert_msg(strstr(pinn_error_message(), "another run") && strstr(pinn_error_message(), process), "%s",
+                      pinn_error_message());
     }
     kill(child, SIGKILL);
     ck_assert_int_eq(waitpid(child, &result, 0), child);
@@ -234,7 +252,12 @@ START_TEST(bad_places) {
 END_TEST
 
 /* The writer is held up by the HDF5 lock: the queue fills, the producer waits, nothing is lost. */
-typedef struct producer { pn_run *run; pinn_status status; bool done; pthread_mutex_t mutex; } producer;
+typedef struct producer {
+    pn_run *run;
+    pinn_status status;
+    bool done;
+    pthread_mutex_t mutex;
+} producer;
 
 static void *produce(void *argument) {
     producer *p = argument;
