@@ -24,7 +24,6 @@ static const struct scalar {
     {"step/phase_step", uint64_type, offsetof(pn_checkpoint, words.phase_step)},
     {"step/optimizer_step", uint64_type, offsetof(pn_checkpoint, words.optimizer_step)},
     {"step/rows", uint64_type, offsetof(pn_checkpoint, words.rows)},
-    {"step/seconds", float64_type, offsetof(pn_checkpoint, seconds)},
     {"step/loss", float64_type, offsetof(pn_checkpoint, words.loss)},
     {"step/learning_rate", float64_type, offsetof(pn_checkpoint, words.learning_rate)},
     {"step/gradient_norm", float64_type, offsetof(pn_checkpoint, words.gradient_norm)},
@@ -48,6 +47,7 @@ static pinn_status put_attributes(const pn_hdf5 *file, const pn_checkpoint *chec
     PN_TRY(pn_hdf5_put_attribute(file, "format", H5T_NATIVE_INT, &format));
     PN_TRY(pn_hdf5_put_attribute(file, "step", H5T_NATIVE_UINT64, &checkpoint->words.step));
     PN_TRY(pn_hdf5_put_attribute(file, "seed", H5T_NATIVE_UINT64, &checkpoint->seed));
+    PN_TRY(pn_hdf5_put_attribute(file, "seconds", H5T_NATIVE_DOUBLE, &checkpoint->seconds));
     PN_TRY(pn_hdf5_put_text(file, "precision", real_name(checkpoint->real)));
     PN_TRY(pn_hdf5_put_text(file, "machine", text_or_empty(checkpoint->machine)));
     PN_TRY(pn_hdf5_put_text(file, "executor", text_or_empty(checkpoint->executor)));
@@ -186,6 +186,7 @@ static pinn_status read_staged(const char *path, const pn_checkpoint *checkpoint
     for (size_t i = 0; i < SCALARS; i++)
         PN_TRY(pn_hdf5_get(&file, scalars[i].name, scalars[i].type(), 0, NULL, (char *)&out->scalar + scalars[i].offset));
     PN_TRY(pn_hdf5_get_attribute(&file, "seed", H5T_NATIVE_UINT64, &out->scalar.seed));
+    PN_TRY(pn_hdf5_get_attribute(&file, "seconds", H5T_NATIVE_DOUBLE, &out->scalar.seconds));
     PN_TRY(pn_hdf5_get_text(&file, "config", &out->config));
     PN_TRY(pn_hdf5_get_text(&file, "machine", &out->machine));
 fail:

@@ -1,11 +1,11 @@
 /* checkpoint.h5: all that is needed to resume exactly and to predict. Always complete: written to a temporary name, flushed to
  * disk, renamed.
  *
- *   attributes  format (int, 1), step (uint64), seed (uint64), precision, machine, executor, config (the resolved TOML text)
+ *   attributes  format (int, 1), step (uint64), seed (uint64), seconds (float64), precision, machine, executor, config (the resolved TOML text)
  *   /parameters/<name>   one dataset a block of the network, by name and shape, in the run's precision
  *   /network/fixed       float64: the untrained numbers (Fourier matrix)
  *   /optimizer/m, /optimizer/v   whole vectors in the run's precision
- *   /step                the words: step, phase, phase_step, optimizer_step, rows, seconds, and the last step's scalars
+ *   /step                the words: step, phase, phase_step, optimizer_step, rows, and the last step's scalars
  *   /unknowns            a group, empty until a problem has unknowns
  */
 #ifndef PN_IO_CHECKPOINT_H

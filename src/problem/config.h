@@ -119,7 +119,7 @@ void pn_config_destroy(pn_config *config);
 
 /* The whole config as TOML with every default resolved; reading it back gives the same config. */
 pinn_status pn_config_write(const pn_config *config, pn_text *out);
-/* Keys (dotted) that differ between two resolved TOML texts and may not change on --resume: everything but [stop], [output],
+/* Keys (dotted) that differ between two resolved TOML texts and may not change on --resume: everything but [stop], [output], [reference],
  * title and larger train steps of the last phase. One a line into `out`, as "constants.alpha: 0.4 -> 0.5" ("(absent)" where a text has
  * not the key); nothing when resuming is fine. */
 pinn_status pn_config_compare(const char *resolved_old, const char *resolved_new, pn_text *out);

@@ -106,7 +106,7 @@ static const entry *find(const flat *f, const char *key) {
 /* What a resumed run may change. */
 static bool free_to_change(const entry *old, const entry *new, const flat *f, const flat *g) {
     const char *key = old ? old->key : new->key;
-    if (strncmp(key, "stop.", 5) == 0 || strncmp(key, "output.", 7) == 0 || strcmp(key, "title") == 0) return true;
+    if (strncmp(key, "stop.", 5) == 0 || strncmp(key, "output.", 7) == 0 || strncmp(key, "reference.", 10) == 0 || strcmp(key, "title") == 0) return true;
     char steps[48];
     snprintf(steps, sizeof steps, "train.%zu.steps", f->phases - 1);
     return old && new && f->phases == g->phases && strcmp(key, steps) == 0 && new->integer >= old->integer;

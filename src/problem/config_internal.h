@@ -21,6 +21,9 @@ pinn_status pn_config_fill(pn_config *config, pn_toml *root, pn_diagnostics *lis
 /* Shortest decimal text of a finite number, whole numbers without point or exponent: valid TOML and valid in expressions. */
 void pn_config_number(double value, pn_text *out);
 
+/* The path of the reference file: as given when absolute, else beside the config. Owned by the caller; NULL without memory. */
+char *pn_config_reference_path(const pn_config *config);
+
 void pn_config_diagnostics(const pn_config *config, pn_diagnostics *list);
 /* Like pn_diagnostics_check, with the errors of assignments shown under "--set KEY=VALUE"; repeated errors are shown once. */
 pinn_status pn_config_check(const pn_config *config, pn_diagnostics *list);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/memory.h"
 #include "problem/config_internal.h"
 
 static void write_key(const char *key, pn_text *out) {
@@ -181,6 +182,17 @@ static void write_output(const pn_config *config, pn_text *out) {
     pn_text_string(out, " }\n");
 }
 
+/* The file as an absolute path where it can be found: the text is also written to places from which a relative one would not lead there. */
+static void write_reference_file(const pn_config *config, pn_text *out) {
+    char *path = pn_config_reference_path(config), *absolute = path ? realpath(path, NULL) : NULL;
+    if (!path) out->failed = true;
+    pn_text_string(out, "\n[reference]\n");
+    write_pair("file", absolute ? absolute : config->reference_file.text, out);
+    pn_text_string(out, "\n");
+    free(absolute);
+    pn_free(path);
+}
+
 pinn_status pn_config_write(const pn_config *config, pn_text *out) {
     write_plain("", config, "\n", NULL, out);
     pn_text_string(out, "\n");
@@ -189,11 +201,9 @@ pinn_status pn_config_write(const pn_config *config, pn_text *out) {
     write_named("fields", config->field, config->field_count, out);
     write_named("define", config->define, config->define_count, out);
     for (size_t i = 0; i < config->set_count; i++) write_set(&config->set[i], out);
-    if (config->reference_file.text) {
-        pn_text_string(out, "\n[reference]\n");
-        write_pair("file", config->reference_file.text, out);
-        pn_text_string(out, "\n");
-    } else
+    if (config->reference_file.text)
+        write_reference_file(config, out);
+    else
         write_named("reference", config->reference, config->reference_count, out);
     pn_text_string(out, "\n[network]\n");
     write_plain("network", config, "\n", NULL, out);

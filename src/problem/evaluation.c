@@ -143,8 +143,7 @@ fail:
     return status;
 }
 
-/* The path of the reference file: as given when absolute, else beside the config. NULL without memory. */
-static char *reference_path(const pn_config *config) {
+char *pn_config_reference_path(const pn_config *config) {
     const char *file = config->reference_file.text, *slash = strrchr(config->path, '/');
     pn_text path = {0};
     if (*file != '/' && slash) pn_text_append(&path, config->path, (size_t)(slash - config->path) + 1);
@@ -158,7 +157,7 @@ static pinn_status read_file(const pn_compiler *compiler) {
     const pn_string *file = &compiler->config->reference_file;
     pn_problem *p = compiler->problem;
     pn_reference reference;
-    char *path = reference_path(compiler->config);
+    char *path = pn_config_reference_path(compiler->config);
     if (!path) return PN_NO_MEMORY("a path");
     pinn_status status = pn_reference_read(path, p->coordinate_name, p->lower, p->upper, p->coordinates, p->field_name, p->fields, &reference);
     pn_free(path);

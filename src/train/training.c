@@ -205,7 +205,8 @@ static pinn_status open_run(pinn_training *training, const pinn_options *options
                               .resume_step = (int64_t)training->step,
                               .snapshot_parameters = training->network->parameters,
                               .real = training->config->real};
-    status = pn_run_open(&spec, &training->run);
+    PN_TRY(pn_run_open(&spec, &training->run));
+    if (pn_run_warning(training->run)) pn_note(training, "%s", pn_run_warning(training->run));
 fail:
     pn_event_names_free(names, count);
     return status;

@@ -174,7 +174,7 @@ END_TEST
 START_TEST(missing_or_strange_objects) {
     static const char *const dataset[] = {
         "parameters/layer0/bias", "network/fixed",       "optimizer/m", "optimizer/v", "step/step", "step/phase",
-        "step/seconds",           "step/root_correction"};
+        "step/root_correction"};
     static const char *const attribute[] = {"format", "seed", "precision", "config", "machine"};
     const char *path = in_directory("checkpoint.h5");
     state s;

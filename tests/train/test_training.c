@@ -59,18 +59,28 @@ END_TEST
 
 /* ---- resume -------------------------------------------------------------------------------------------------------------- */
 
-/* Every dataset of file `user` must be in the visited file with the same type, shape and bytes. */
+typedef struct comparison {
+    hid_t other;
+    char difference[256]; /* asserting inside HDF5's callback would leave its lock held */
+} comparison;
+
+/* Every dataset of the visited file must be in the other one with the same type, shape and bytes. */
 static herr_t same_dataset(hid_t file, const char *name, const H5O_info_t *info, void *user) {
+    comparison *c = user;
     if (info->type != H5O_TYPE_DATASET) return 0;
-    hid_t other = *(hid_t *)user, a = H5Dopen2(file, name, H5P_DEFAULT), b = H5Dopen2(other, name, H5P_DEFAULT);
-    ck_assert_msg(a >= 0 && b >= 0, "dataset %s is missing", name);
+    hid_t a = H5Dopen2(file, name, H5P_DEFAULT), b = H5Dopen2(c->other, name, H5P_DEFAULT);
+    if (a < 0 || b < 0) {
+        snprintf(c->difference, sizeof c->difference, "%s is missing", name);
+        return 1;
+    }
     hid_t type = H5Dget_type(a), space = H5Dget_space(a), other_space = H5Dget_space(b);
-    ck_assert_msg(H5Sextent_equal(space, other_space) > 0, "shape of %s", name);
     size_t bytes = H5Tget_size(type) * (size_t)H5Sget_simple_extent_npoints(space);
-    char *x = malloc(bytes + 1), *y = malloc(bytes + 1);
-    ck_assert(H5Dread(a, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, x) >= 0);
-    ck_assert(H5Dread(b, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, y) >= 0);
-    ck_assert_msg(memcmp(x, y, bytes) == 0, "content of %s differs", name);
+    char *x = calloc(bytes + 1, 1), *y = calloc(bytes + 1, 1);
+    if (H5Sextent_equal(space, other_space) <= 0)
+        snprintf(c->difference, sizeof c->difference, "%s has another shape", name);
+    else if (H5Dread(a, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, x) < 0 || H5Dread(b, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, y) < 0 ||
+             memcmp(x, y, bytes) != 0)
+        snprintf(c->difference, sizeof c->difference, "%s differs", name);
     free(x);
     free(y);
     H5Sclose(other_space);
@@ -78,16 +88,18 @@ static herr_t same_dataset(hid_t file, const char *name, const H5O_info_t *info,
     H5Tclose(type);
     H5Dclose(b);
     H5Dclose(a);
-    return 0;
+    return c->difference[0] != 0;
 }
 
 static void assert_same_datasets(const char *path_a, const char *path_b) {
     hid_t a = H5Fopen(path_a, H5F_ACC_RDONLY, H5P_DEFAULT), b = H5Fopen(path_b, H5F_ACC_RDONLY, H5P_DEFAULT);
+    comparison forth = {.other = b}, back = {.other = a};
     ck_assert_msg(a >= 0 && b >= 0, "%s or %s cannot be opened", path_a, path_b);
-    H5Ovisit(a, H5_INDEX_NAME, H5_ITER_NATIVE, same_dataset, &b);
-    H5Ovisit(b, H5_INDEX_NAME, H5_ITER_NATIVE, same_dataset, &a);
+    H5Ovisit(a, H5_INDEX_NAME, H5_ITER_NATIVE, same_dataset, &forth);
+    H5Ovisit(b, H5_INDEX_NAME, H5_ITER_NATIVE, same_dataset, &back);
     H5Fclose(a);
     H5Fclose(b);
+    ck_assert_msg(!forth.difference[0] && !back.difference[0], "%s and %s: %s%s", path_a, path_b, forth.difference, back.difference);
 }
 
 static void run_and_destroy(pinn_training *training) {
@@ -149,7 +161,7 @@ START_TEST(resume_under_another_config_names_the_keys) {
     ck_assert_int_eq(pinn_training_create(&options, &training), PINN_CONFIG);
     ck_assert_ptr_null(training);
     ck_assert_ptr_nonnull(strstr(pinn_error_message(), "constants.alpha"));
-    ck_assert_ptr_null(strstr(pinn_error_message(), "train"));
+    ck_assert_ptr_null(strstr(pinn_error_message(), "train."));
 }
 END_TEST
 
