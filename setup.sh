@@ -12,7 +12,7 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 
-packages=(cmake ninja-build gcc g++ libc6-dev make pkg-config libhdf5-dev libopenblas-dev libsleef-dev librandom123-dev
+packages=(cmake ninja-build gcc g++ libc6-dev make pkg-config libhdf5-dev libsleef-dev librandom123-dev
           libtomlplusplus-dev check)
 
 install() {

@@ -26,11 +26,6 @@ endfunction()
 pn_library(sleef sleef.h sleef)
 pn_library(random123 Random123/philox.h "")
 pn_library(tomlplusplus toml++/toml.h "") # used header-only
-find_path(PN_blas_INCLUDE cblas.h PATH_SUFFIXES openblas x86_64-linux-gnu openblas-pthread REQUIRED)
-find_library(PN_blas_LIBRARY openblas REQUIRED)
-add_library(pn_blas INTERFACE)
-target_include_directories(pn_blas SYSTEM INTERFACE ${PN_blas_INCLUDE})
-target_link_libraries(pn_blas INTERFACE ${PN_blas_LIBRARY})
 
 set(PINN_HAVE_CUDA OFF)
 add_library(pn_cuda_libraries INTERFACE)
