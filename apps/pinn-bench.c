@@ -161,7 +161,7 @@ static pinn_status bench(const arguments *a, const char *config, const char *exe
 }
 
 static void remove_run(const char *directory) {
-    static const char *const file[] = {"events.h5", "checkpoint.h5", "solution.h5", "config.toml", "lock"};
+    static const char *const file[] = {"events.h5", "checkpoint.h5", "solution.h5", "config.toml", ".lock"};
     char path[4096];
     for (size_t i = 0; i < sizeof file / sizeof file[0]; i++) {
         snprintf(path, sizeof path, "%s/%s", directory, file[i]);
