@@ -42,7 +42,7 @@ case "${1:-}" in
 train)
     shift
     install "${packages[@]}"
-    build release all >&2
+    build release pinn-train >&2
     exec build/bin/pinn-train "$@"
     ;;
 test)
