@@ -93,7 +93,7 @@ typedef struct pinn_plane pinn_plane;
 typedef enum pinn_place {
     PINN_DEVICE, /* GPU memory; on the CPU executor ordinary memory that only operations may touch */
     PINN_PINNED, /* page-locked host memory: copies overlap with kernels */
-    PINN_HOST    /* ordinary (pageable) host memory: copies are staged and slower */
+    PINN_HOST    /* ordinary (pageable) host memory: never page-locked by the library; its copies are slow, see pinn_graph_copy */
 } pinn_place;
 
 const char *pinn_place_name(pinn_place place); /* "device", "pinned", "host" */
@@ -165,7 +165,10 @@ pinn_status pinn_graph_begin(pinn_graph *graph);
  * copied but for its functions' code. */
 pinn_status pinn_graph_operation(pinn_graph *graph, const pinn_operation *operation, const void *arguments, size_t argument_bytes,
                                  pinn_planes reads, pinn_planes writes);
-/* Both planes of the same size, without partial overlap. Onto the same storage: recorded, lowered to nothing. */
+/* Both planes of the same size, without partial overlap. Onto the same storage: recorded, lowered to nothing.
+ * A copy between device and PINN_HOST memory is pageable: on a GPU it goes through a page-locked buffer that belongs to what was built, and
+ * begins (to the device) or ends (from it) in a host function of the library's, which is why it is slow: in a step that is replayed often
+ * use PINN_PINNED. It keeps its place in the order, and like every copy it goes on after a host function has failed. */
 pinn_status pinn_graph_copy(pinn_graph *graph, pinn_plane *from, pinn_plane *to);
 /* `name` is copied, `user` borrowed. Host or pinned planes only. */
 pinn_status pinn_graph_host(pinn_graph *graph, const char *name, pinn_host_function *function, void *user, pinn_planes reads,
@@ -173,8 +176,9 @@ pinn_status pinn_graph_host(pinn_graph *graph, const char *name, pinn_host_funct
 
 /* ---- running ------------------------------------------------------------------------------------------------------------- */
 
-/* Checks the list and makes it launchable. A list with the same signature (nodes, sizes, arguments, addresses, generations) as
- * the built one costs nothing; any difference instantiates anew and counts in stats.builds. A failed build keeps the old one. */
+/* Checks the list and makes it launchable; on a GPU, pageable copies get a page-locked buffer of the size of the largest. A list with the
+ * same signature (nodes, sizes, arguments, addresses, generations) as the built one costs nothing; any difference instantiates anew and
+ * counts in stats.builds. A failed build keeps the old one. */
 pinn_status pinn_graph_build(pinn_graph *graph);
 bool pinn_graph_is_built(const pinn_graph *graph); /* the next launch needs no build */
 /* Waits for enqueued work and drops what was built; counters survive. */

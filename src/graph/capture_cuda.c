@@ -17,6 +17,7 @@ static void release_executable(pn_release *self) {
     if (executable->exec) cudaGraphExecDestroy(executable->exec);
     if (executable->graph) cudaGraphDestroy(executable->graph);
     cudaGetLastError(); /* a release: failures have nowhere to go */
+    pn_block_destroy(executable->staging);
     pn_context_unreference(executable->context);
     pn_free(executable);
 }
@@ -47,23 +48,8 @@ static bool count_captured(cudaStream_t stream, size_t *count) {
     return error == cudaSuccess && state == cudaStreamCaptureStatusActive;
 }
 
-static pinn_status record_node(pn_node *node, cudaStream_t stream) {
-    switch (node->kind) {
-    case PN_NODE_GPU: return pn_node_run(node, node->cuda, stream);
-    case PN_NODE_HOST_OPERATION:
-    case PN_NODE_HOST: return pn_cuda_check(cudaLaunchHostFunc(stream, pn_node_call, node), "cudaLaunchHostFunc");
-    case PN_NODE_COPY: break;
-    }
-    switch (pn_copy_get_route(node)) {
-    case PN_COPY_NOTHING: break;
-    case PN_COPY_HOST: return pn_cuda_check(cudaLaunchHostFunc(stream, pn_node_memcpy, node), "cudaLaunchHostFunc");
-    case PN_COPY_DEVICE: return pn_device_copy(node, stream);
-    }
-    return PINN_OK;
-}
-
 /* `recorded`: what the node's own code returned; its words, if it failed, are the thread's message. */
-static pinn_status refuse_broken(const pn_node *node, pinn_status recorded) {
+static pinn_status refuse_broken(const pn_graph_node *node, pinn_status recorded) {
     static const char rule[] =
         "it made a call that cannot be recorded: a CUDA form only puts work on run->stream (no allocation, no waiting, "
         "no event query, no use of the default stream)";
@@ -71,11 +57,11 @@ static pinn_status refuse_broken(const pn_node *node, pinn_status recorded) {
     return pn_fail(PINN_REFUSED, "graph '%s', node %zu '%s': %s", node->graph->name, node->number, node->name, rule);
 }
 
-static pinn_status capture_node(pn_node *node, cudaStream_t stream) {
+static pinn_status capture_node(pn_graph_node *node, cudaStream_t stream) {
     size_t before = 0, after = 0;
     if (!count_captured(stream, &before)) return refuse_broken(node, PINN_OK);
     nvtxRangePushA(node->name);
-    pinn_status status = record_node(node, stream);
+    pinn_status status = pn_graph_node_put(node, stream);
     nvtxRangePop();
     if (status != PINN_OK && node->kind != PN_NODE_GPU) /* operations are named already */
         pn_fail_within(status, "graph '%s', node %zu '%s'", node->graph->name, node->number, node->name);
@@ -97,7 +83,8 @@ typedef struct capture_job {
     const pn_list *list;
     enum cudaStreamCaptureMode mode;
     cudaStream_t stream;
-    bool named; /* the failure names its node */
+    bool named;  /* the failure names its node */
+    bool hidden; /* the failure is some node's, but showed only after the last of them */
 } capture_job;
 
 /* Nodes first to end-1 into executable->graph. */
@@ -112,6 +99,7 @@ static pinn_status capture_nodes(capture_job *job, size_t first, size_t end, pn_
         if (job->named) goto fail;
     }
     open = false;
+    job->hidden = true;
     PN_CUDA(cudaStreamEndCapture(job->stream, &executable->graph));
     PN_CUDA(cudaGraphGetNodes(executable->graph, NULL, &executable->nodes));
 fail:
@@ -122,8 +110,26 @@ fail:
     return status;
 }
 
+/* See lower_cuda.c: pageable memory would be read at the launch. Pointers are NULL where the copy's end is a CUDA array. */
+static pinn_status check_copy(cudaGraphNode_t node) {
+    struct cudaMemcpy3DParms copy = {0};
+    pinn_status status;
+    PN_CUDA(cudaGraphMemcpyNodeGetParams(node, &copy));
+    const void *const end[] = {copy.srcPtr.ptr, copy.dstPtr.ptr};
+    for (int i = 0; i < 2; i++) {
+        struct cudaPointerAttributes attributes;
+        if (!end[i]) continue;
+        PN_CUDA(cudaPointerGetAttributes(&attributes, end[i]));
+        if (attributes.type == cudaMemoryTypeUnregistered)
+            return pn_fail(PINN_REFUSED, "it copies %s pageable memory: use page-locked memory, or pinn_graph_copy",
+                           i == 0 ? "from" : "to");
+    }
+fail:
+    return status;
+}
+
 /* Memory nodes would tie the executable to one live copy of itself and to launches in one order. */
-static pinn_status refuse_memory_nodes(const pn_executable *executable) {
+static pinn_status check_captured(const pn_executable *executable) {
     size_t count = executable->nodes;
     cudaGraphNode_t *node = pn_allocate(count, sizeof(cudaGraphNode_t));
     pinn_status status = PINN_OK;
@@ -136,6 +142,7 @@ static pinn_status refuse_memory_nodes(const pn_executable *executable) {
             status = pn_fail(PINN_REFUSED, "it allocates or frees memory on the stream");
             goto fail;
         }
+        if (type == cudaGraphNodeTypeMemcpy) PN_TRY(check_copy(node[i]));
     }
 fail:
     pn_free(node);
@@ -145,10 +152,10 @@ fail:
 static pinn_status try_nodes(capture_job *job, size_t first, size_t end, pn_executable **out) {
     pn_executable *executable = NULL;
     pinn_status status;
-    job->named = false;
+    job->named = job->hidden = false;
     PN_TRY(make_executable(job->graph->context, &executable));
     PN_TRY(capture_nodes(job, first, end, executable));
-    PN_TRY(refuse_memory_nodes(executable));
+    PN_TRY(check_captured(executable));
     *out = executable;
     return PINN_OK;
 fail:
@@ -156,23 +163,25 @@ fail:
     return status;
 }
 
-/* Some faults show only when the capture ends: work forked to another stream and not joined, memory nodes. Then every node is
- * captured alone, and the first that cannot be is the culprit. */
+/* Some faults show only when the capture ends: work forked to another stream and not joined, memory nodes, pageable copies. Then
+ * every node is captured alone, and the first that cannot be is the culprit. */
 static pinn_status capture_list(capture_job *job, pn_executable **out) {
     pinn_status status = try_nodes(job, 0, job->list->count, out);
     if (status == PINN_OK || job->named) return status;
-    for (size_t i = 0; i < job->list->count; i++) {
-        const pn_node *node = job->list->node[i];
+    for (size_t i = 0; job->hidden && i < job->list->count; i++) {
+        const pn_graph_node *node = job->list->node[i];
         pn_executable *alone = NULL;
         pinn_status found = try_nodes(job, i, i + 1, &alone);
         pn_executable_discard(alone);
         if (found == PINN_OK) continue;
         if (job->named) return found;
-        return pn_fail_within(
-            PINN_REFUSED,
-            "graph '%s', node %zu '%s' cannot be replayed (work forked to another stream must be joined again, memory "
-            "must be allocated beforehand)",
-            job->graph->name, node->number, node->name);
+        status = found;
+        if (job->hidden)
+            return pn_fail_within(
+                PINN_REFUSED,
+                "graph '%s', node %zu '%s' cannot be replayed (work forked to another stream must be joined again, memory "
+                "must be allocated beforehand)",
+                job->graph->name, node->number, node->name);
     }
     return pn_fail_within(status, "graph '%s'", job->graph->name);
 }
@@ -181,7 +190,9 @@ pinn_status pn_capture(const pinn_graph *graph, const pn_list *list, pn_executab
     pn_device *device = graph->context->device;
     capture_job job = {.graph = graph, .list = list, .stream = device->capture};
     pn_executable *loading = NULL, *captured = NULL;
-    pinn_status status;
+    pn_block *staging = NULL;
+    pinn_status status = pn_staging_create(graph, list, &staging);
+    if (status != PINN_OK) return status;
     pn_capture_open(); /* until its close, what is discarded waits */
     PN_TRY(pn_device_select(graph->context));
     PN_TRY(pn_device_use_stream(graph->context, device->capture));
@@ -190,13 +201,16 @@ pinn_status pn_capture(const pinn_graph *graph, const pn_list *list, pn_executab
     job.mode = cudaStreamCaptureModeThreadLocal;
     PN_TRY(capture_list(&job, &captured));
     PN_TRY(pn_device_use_stream(graph->context, device->stream));
+    captured->staging = staging;
     *out = captured;
+    staging = NULL;
     captured = NULL;
 fail:
     /* A failure to return to the own stream comes only with a failure already being reported. */
     if (status != PINN_OK) pn_device_use_stream(graph->context, device->stream);
     pn_executable_discard(loading);
     pn_executable_discard(captured);
+    pn_block_destroy(staging);
     pn_capture_close();
     return status;
 }

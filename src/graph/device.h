@@ -25,8 +25,11 @@ pinn_status pn_blas_check(cublasStatus_t error, const char *call);
 #define PN_CUDA(call) PN_TRY(pn_cuda_check((call), #call))
 #define PN_BLAS(call) PN_TRY(pn_blas_check((call), #call))
 
+/* After a failed build or enqueue: when the device itself no longer works, says so instead of blaming the node that met it. */
+pinn_status pn_device_explain(const pinn_graph *graph, pinn_status status);
+
 /* Takes the error that a node's code caused and did not look at, as a failed launch; PINN_OK when there is none. */
-pinn_status pn_cuda_take_left(const pn_node *node);
+pinn_status pn_cuda_take_left(const pn_graph_node *node);
 
 /* Makes this thread use the context's device. */
 pinn_status pn_device_select(const pinn_context *context);
@@ -48,18 +51,22 @@ pinn_status pn_device_join(pinn_context *context, void *stream);
 typedef struct pn_executable {
     pn_release release;
     pinn_context *context;
+    pn_block *staging; /* page-locked, for the list's pageable copies; NULL when it has none */
     cudaGraph_t graph;
     cudaGraphExec_t exec; /* NULL when not instantiated */
     size_t nodes;         /* of `graph` */
 } pn_executable;
 
-/* Captures the list; names the node that cannot be captured, that records nothing, or that forks without joining. Whatever happens,
- * no capture is left open. */
+/* Captures the list, with staging memory for its pageable copies; names the node that cannot be captured, that records nothing, or
+ * that forks without joining. Whatever happens, no capture is left open. */
 pinn_status pn_capture(const pinn_graph *graph, const pn_list *list, pn_executable **out);
 void pn_executable_discard(void *executable); /* NULL is fine */
 
-/* Puts a copy that the device takes part in on `stream`. */
-pinn_status pn_device_copy(const pn_node *node, cudaStream_t stream);
+/* Page-locked memory that the pageable copies of the list go through from now on; NULL when there are none. Allocates: not for a
+ * thread with a capture open. */
+pinn_status pn_staging_create(const pinn_graph *graph, const pn_list *list, pn_block **out);
+/* Puts the node on `stream`, which may be capturing. */
+pinn_status pn_graph_node_put(pn_graph_node *node, cudaStream_t stream);
 
 extern const pn_backend pn_backend_graph, pn_backend_eager;
 

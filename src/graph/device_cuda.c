@@ -12,14 +12,46 @@
 #define ALIGNMENT 256                        /* bytes, of pageable planes: the same as cudaMalloc's */
 #define OLDEST_MAJOR 8                       /* compute capability */
 
+/* Errors of which CUDA's manual says that "the process must be terminated and relaunched": every later call returns them too. */
+static bool is_lost(cudaError_t error) {
+    switch (error) {
+    case cudaErrorContained:
+    case cudaErrorIllegalAddress:
+    case cudaErrorLaunchTimeout:
+    case cudaErrorAssert:
+    case cudaErrorHardwareStackError:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+    case cudaErrorLaunchFailure:
+    case cudaErrorTensorMemoryLeak:
+    case cudaErrorMpsClientTerminated:
+    case cudaErrorExternalDevice: return true;
+    default: return false;
+    }
+}
+
 pinn_status pn_cuda_check(cudaError_t error, const char *call) {
     if (error == cudaSuccess) return PINN_OK;
     cudaGetLastError(); /* it is reported here: the next check must not see it again */
-    return pn_fail(error == cudaErrorMemoryAllocation ? PINN_NO_MEMORY : PINN_DEVICE_FAILED, "%s: %s (%s)", call,
-                   cudaGetErrorString(error), cudaGetErrorName(error));
+    return pn_fail(error == cudaErrorMemoryAllocation ? PINN_NO_MEMORY : PINN_DEVICE_FAILED, "%s: %s (%s)%s", call,
+                   cudaGetErrorString(error), cudaGetErrorName(error),
+                   is_lost(error)
+                       ? ": work enqueued on the device, now or earlier, broke it; the device is lost to this process, which "
+                         "can only destroy its objects and end (compute-sanitizer with the eager executor finds the kernel)"
+                       : "");
 }
 
-pinn_status pn_cuda_take_left(const pn_node *node) {
+pinn_status pn_device_explain(const pinn_graph *graph, pinn_status status) {
+    if (status == PINN_OK) return status;
+    const pn_device *device = graph->context->device;
+    cudaError_t error = cudaStreamQuery(device->stream);
+    cudaGetLastError();
+    return is_lost(error) ? pn_fail_within(pn_cuda_check(error, "cudaStreamQuery"), "graph '%s'", graph->name) : status;
+}
+
+pinn_status pn_cuda_take_left(const pn_graph_node *node) {
     cudaError_t left = cudaGetLastError();
     if (left == cudaSuccess) return PINN_OK;
     return pn_fail(PINN_DEVICE_FAILED, "graph '%s', node %zu '%s' left a CUDA error: %s (%s)", node->graph->name, node->number,
@@ -251,15 +283,6 @@ pinn_status pn_device_write(pinn_context *context, pinn_place place, void *to, c
 
 pinn_status pn_device_read(pinn_context *context, pinn_place place, void *to, const void *from, size_t bytes) {
     return transfer(context, place, to, from, bytes, cudaMemcpyDeviceToHost);
-}
-
-pinn_status pn_device_copy(const pn_node *node, cudaStream_t stream) {
-    bool from_device = node->read[0]->place == PINN_DEVICE, to_device = node->write[0]->place == PINN_DEVICE;
-    enum cudaMemcpyKind kind = !from_device ? cudaMemcpyHostToDevice
-                               : to_device  ? cudaMemcpyDeviceToDevice
-                                            : cudaMemcpyDeviceToHost;
-    return pn_cuda_check(cudaMemcpyAsync(node->write_address[0], node->read_address[0], node->read[0]->bytes, kind, stream),
-                         "cudaMemcpyAsync");
 }
 
 /* ---- order ----------------------------------------------------------------------------------------------------------------- */

@@ -76,13 +76,13 @@ static pinn_status build_cpu(const pinn_graph *graph, const pn_list *list, void 
     return PINN_OK;
 }
 
-static pinn_status run_node(pn_node *node) {
+static pinn_status run_node(pn_graph_node *node) {
     switch (node->kind) {
-    case PN_NODE_GPU: return pn_node_run(node, node->cpu, NULL);
+    case PN_NODE_GPU: return pn_graph_node_run(node, node->cpu, NULL);
     case PN_NODE_HOST_OPERATION:
-    case PN_NODE_HOST: pn_node_call(node); break;
+    case PN_NODE_HOST: pn_graph_node_call(node); break;
     case PN_NODE_COPY:
-        if (pn_copy_get_route(node) != PN_COPY_NOTHING) pn_node_memcpy(node);
+        if (pn_copy_get_route(node) != PN_COPY_NOTHING) pn_graph_node_memcpy(node);
         break;
     }
     return PINN_OK;

@@ -1,55 +1,25 @@
 /* The eager executor: the same nodes, launched one by one on the stream at every replay. The oracle for the graph executor, and the
  * mode in which a debugger or compute-sanitizer sees each launch where it is made.
  *
- * The build captures the list too and throws the result away, so that both CUDA executors refuse the same lists.
+ * The build captures the list too, so that both CUDA executors refuse the same lists. The captured graph is never instantiated; the
+ * staging memory that comes with it is used.
  */
 #include <nvtx3/nvToolsExt.h>
 
 #include "graph/device.h"
 
 static pinn_status build_eager(const pinn_graph *graph, const pn_list *list, void **out) {
-    pn_executable *executable = NULL;
+    pn_executable *executable;
     nvtxRangePushA("build");
     pinn_status status = pn_capture(graph, list, &executable);
-    pn_executable_discard(executable);
     nvtxRangePop();
-    if (status == PINN_OK) *out = NULL;
-    return status;
+    if (status == PINN_OK) *out = executable;
+    return pn_device_explain(graph, status);
 }
 
-/* CUDA may read pageable memory when the copy is asked for, not when the stream comes to it: a host node before the copy must be
- * over by then, and one after it must not begin earlier. Inside a graph such a copy keeps its place. */
-static pinn_status copy_pageable(const pn_node *node, cudaStream_t stream) {
-    pinn_status status;
-    PN_CUDA(cudaStreamSynchronize(stream));
-    PN_TRY(pn_device_copy(node, stream));
-    PN_CUDA(cudaStreamSynchronize(stream));
-fail:
-    return status;
-}
-
-static pinn_status copy_node(pn_node *node, cudaStream_t stream) {
-    switch (pn_copy_get_route(node)) {
-    case PN_COPY_NOTHING: break;
-    case PN_COPY_HOST: return pn_cuda_check(cudaLaunchHostFunc(stream, pn_node_memcpy, node), "cudaLaunchHostFunc");
-    case PN_COPY_DEVICE: return pn_copy_is_pageable(node) ? copy_pageable(node, stream) : pn_device_copy(node, stream);
-    }
-    return PINN_OK;
-}
-
-static pinn_status launch_node(pn_node *node, cudaStream_t stream) {
-    switch (node->kind) {
-    case PN_NODE_GPU: return pn_node_run(node, node->cuda, stream);
-    case PN_NODE_HOST_OPERATION:
-    case PN_NODE_HOST: return pn_cuda_check(cudaLaunchHostFunc(stream, pn_node_call, node), "cudaLaunchHostFunc");
-    case PN_NODE_COPY: return copy_node(node, stream);
-    }
-    return PINN_OK;
-}
-
-static pinn_status enqueue_node(pn_node *node, cudaStream_t stream) {
+static pinn_status enqueue_node(pn_graph_node *node, cudaStream_t stream) {
     nvtxRangePushA(node->name);
-    pinn_status status = launch_node(node, stream);
+    pinn_status status = pn_graph_node_put(node, stream);
     nvtxRangePop();
     if (status == PINN_OK) return pn_cuda_take_left(node);
     if (node->kind != PN_NODE_GPU) /* operations are named already */
@@ -68,7 +38,7 @@ static pinn_status enqueue_eager(const pinn_graph *graph, uint64_t times, uint64
         for (size_t i = 0; i < list->count; i++) PN_TRY(enqueue_node(list->node[i], device->stream));
 fail:
     nvtxRangePop();
-    return status;
+    return pn_device_explain(graph, status);
 }
 
 const pn_backend pn_backend_eager = {

@@ -26,7 +26,7 @@ static pinn_status build_graph(const pinn_graph *graph, const pn_list *list, voi
 fail:
     pn_executable_discard(executable);
     nvtxRangePop();
-    return status;
+    return pn_device_explain(graph, status);
 }
 
 static pinn_status enqueue_graph(const pinn_graph *graph, uint64_t times, uint64_t *done) {
@@ -38,8 +38,9 @@ static pinn_status enqueue_graph(const pinn_graph *graph, uint64_t times, uint64
     if (!executable->exec) *done = times;
     for (; *done < times; ++*done) PN_CUDA(cudaGraphLaunch(executable->exec, device->stream));
 fail:
+    if (status != PINN_OK) pn_fail_within(status, "graph '%s'", graph->name);
     nvtxRangePop();
-    return status;
+    return pn_device_explain(graph, status);
 }
 
 const pn_backend pn_backend_graph = {

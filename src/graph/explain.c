@@ -16,8 +16,8 @@ static void put_planes(pn_text *text, const char *verb, pinn_plane *const *plane
     }
 }
 
-static void explain_node(pn_text *text, const pn_node *node) {
-    pn_text_printf(text, "  %zu %-4s ", node->number, pn_node_kind_name(node->kind));
+static void explain_node(pn_text *text, const pn_graph_node *node) {
+    pn_text_printf(text, "  %zu %-4s ", node->number, pn_graph_node_kind_name(node->kind));
     if (node->kind == PN_NODE_COPY) {
         put_plane(text, node->read[0]);
         pn_text_string(text, " -> ");
@@ -56,7 +56,7 @@ static void put_dot_planes(pn_text *label, const char *verb, pinn_plane *const *
     put_planes(label, verb, plane, count);
 }
 
-static void draw_node(pn_text *text, const pn_node *node) {
+static void draw_node(pn_text *text, const pn_graph_node *node) {
     static const char *const shapes[] = {
         [PN_NODE_GPU] = "box", [PN_NODE_HOST_OPERATION] = "ellipse", [PN_NODE_HOST] = "ellipse", [PN_NODE_COPY] = "cds"};
     pn_text label = {0};

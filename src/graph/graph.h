@@ -7,7 +7,7 @@
  *   signature.c  what a list is, as bytes; how two lists differ, as words
  *   run.c        build, enqueue, launch, statistics
  *   explain.c    explain and dot
- *   exec_*.c     one executor each behind pn_backend; device_cuda.c and capture_cuda.c serve both CUDA executors
+ *   exec_*.c     one executor each behind pn_backend; device_cuda.c, lower_cuda.c and capture_cuda.c serve both CUDA executors
  *
  * Lifetimes. The caller's handle and every node that lists a plane hold a reference on it, so a plane that was freed still has a
  * name to report. Planes, graphs and what they leave to be released hold a reference on their context; it goes with the last.
@@ -116,13 +116,17 @@ pinn_status pn_fault_take(pinn_context *context);
 
 /* ---- plane.c --------------------------------------------------------------------------------------------------------------- */
 
-/* Memory of a plane made by pinn_plane_create, on its way back to the driver. */
+/* Memory of the context's: a plane's, or what copies are staged through. */
 typedef struct pn_block {
     pn_release release;
     pinn_context *context;
     pinn_place place;
     void *address;
 } pn_block;
+
+pinn_status pn_block_create(pinn_context *context, pinn_place place, size_t bytes, pn_block **out); /* zeroed */
+/* Gives the memory back, when no capture is open. The caller has waited for the work that uses it. NULL is fine. */
+void pn_block_destroy(pn_block *block);
 
 struct pinn_plane {
     pinn_context *context;
@@ -143,17 +147,17 @@ void pn_plane_unreference(pinn_plane *plane);
 
 /* ---- record.c -------------------------------------------------------------------------------------------------------------- */
 
-typedef enum pn_node_kind {
+typedef enum pn_graph_node_kind {
     PN_NODE_GPU,            /* an operation on device planes */
     PN_NODE_HOST_OPERATION, /* an operation on host or pinned planes */
     PN_NODE_HOST,           /* a host function */
     PN_NODE_COPY
-} pn_node_kind;
+} pn_graph_node_kind;
 
 typedef pinn_status pn_form(const pinn_run *run);
 
-typedef struct pn_node {
-    pn_node_kind kind;
+typedef struct pn_graph_node {
+    pn_graph_node_kind kind;
     size_t number; /* 1-based position in the list */
     char *name;
     pinn_graph *graph;
@@ -165,11 +169,12 @@ typedef struct pn_node {
     size_t reads, writes;
     pinn_plane *read[PINN_NODE_PLANES], *write[PINN_NODE_PLANES];
     void *read_address[PINN_NODE_PLANES], *write_address[PINN_NODE_PLANES];
-} pn_node;
+    void *staging; /* of a pageable copy, set by the build of the CUDA executors; borrowed from the executable; else NULL */
+} pn_graph_node;
 
 /* A recorded list. Nodes keep their addresses: a built CUDA graph points at its host nodes. */
 struct pn_list {
-    pn_node **node;
+    pn_graph_node **node;
     size_t count, capacity;
     pn_text signature;
     pinn_status failure; /* of the first recording call that failed: a list with a hole in it is never built */
@@ -177,8 +182,8 @@ struct pn_list {
 };
 
 void pn_list_destroy(pn_list *list);
-const char *pn_node_kind_name(pn_node_kind kind); /* "gpu", "host", "copy" */
-static inline bool pn_node_on_host(const pn_node *node) {
+const char *pn_graph_node_kind_name(pn_graph_node_kind kind); /* "gpu", "host", "copy" */
+static inline bool pn_graph_node_on_host(const pn_graph_node *node) {
     return node->kind == PN_NODE_HOST || node->kind == PN_NODE_HOST_OPERATION;
 }
 
@@ -188,16 +193,17 @@ typedef enum pn_copy_route {
     PN_COPY_HOST,    /* between host or pinned planes: memcpy */
     PN_COPY_DEVICE   /* the device takes part */
 } pn_copy_route;
-pn_copy_route pn_copy_get_route(const pn_node *node);
-bool pn_copy_is_pageable(const pn_node *node); /* a device plane on one side, pageable memory on the other */
+pn_copy_route pn_copy_get_route(const pn_graph_node *node);
+bool pn_copy_is_pageable(const pn_graph_node *node); /* a device plane on one side, pageable memory on the other */
 
 /* Runs a form; a failure names the graph and node. */
-pinn_status pn_node_run(const pn_node *node, pn_form *form, void *stream);
-/* Runs a host node (pn_node_on_host), unless a failure waits to be reported; keeps its failure. `node` is a pn_node: the type is
- * that of a CUDA host function. */
-void pn_node_call(void *node);
-/* memcpy of a PN_COPY_HOST node, with the same type. */
-void pn_node_memcpy(void *node);
+pinn_status pn_graph_node_run(const pn_graph_node *node, pn_form *form, void *stream);
+/* Runs a host node (pn_graph_node_on_host), unless a failure waits to be reported; keeps its failure. `node` is a pn_graph_node:
+ * the type is that of a CUDA host function. */
+void pn_graph_node_call(void *node);
+/* memcpy of a copy between host or pinned planes, with the same type. It runs also while a failure waits: a copy is not a host
+ * node. */
+void pn_graph_node_memcpy(void *node);
 
 /* ---- signature.c ----------------------------------------------------------------------------------------------------------- */
 

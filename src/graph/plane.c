@@ -52,14 +52,14 @@ static void unmake_plane(pinn_plane *plane) {
 
 static void release_block(pn_release *self) {
     pn_block *block = (pn_block *)((char *)self - offsetof(pn_block, release));
-    if (block->address) block->context->backend->release(block->context, block->place, block->address);
+    block->context->backend->release(block->context, block->place, block->address);
     pn_context_unreference(block->context);
     pn_free(block);
 }
 
-static pinn_status make_block(pinn_context *context, pinn_place place, size_t bytes, pn_block **out) {
+pinn_status pn_block_create(pinn_context *context, pinn_place place, size_t bytes, pn_block **out) {
     pn_block *block = pn_allocate(1, sizeof *block);
-    if (!block) return PN_NO_MEMORY("a plane");
+    if (!block) return PN_NO_MEMORY("a block of memory");
     *block = (pn_block){.release.run = release_block, .context = context, .place = place};
     pinn_status status = context->backend->allocate(context, place, bytes, &block->address);
     if (status != PINN_OK) {
@@ -71,13 +71,17 @@ static pinn_status make_block(pinn_context *context, pinn_place place, size_t by
     return PINN_OK;
 }
 
+void pn_block_destroy(pn_block *block) {
+    if (block) pn_release_push(&block->release);
+}
+
 pinn_status pinn_plane_create(pinn_context *context, const char *name, pinn_place place, size_t bytes, pinn_plane **out) {
     pinn_plane *plane = NULL;
     pinn_status status;
     PN_TRY(pn_enter(context, __func__));
     PN_TRY(check_new(__func__, name, place, bytes));
     PN_TRY(make_plane(context, name, place, bytes, &plane));
-    PN_TRY(make_block(context, place, bytes, &plane->block));
+    PN_TRY(pn_block_create(context, place, bytes, &plane->block));
     plane->address = plane->block->address;
     plane->generation = pn_generation_next();
     *out = plane;
@@ -136,9 +140,8 @@ static void destroy_plane(void *object) {
     if (plane->root == plane) {
         context->frees++;
         pn_context_wait(context); /* enqueued work may still use the memory; a failed device has nothing left to wait for */
-        pn_block *block = plane->block;
+        pn_block_destroy(plane->block);
         plane->block = NULL;
-        if (block) pn_release_push(&block->release);
     }
     unmake_plane(plane);
 }

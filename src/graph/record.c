@@ -9,13 +9,13 @@
 
 #include "graph/graph.h"
 
-const char *pn_node_kind_name(pn_node_kind kind) {
+const char *pn_graph_node_kind_name(pn_graph_node_kind kind) {
     static const char *const names[] = {
         [PN_NODE_GPU] = "gpu", [PN_NODE_HOST_OPERATION] = "host", [PN_NODE_HOST] = "host", [PN_NODE_COPY] = "copy"};
     return names[kind];
 }
 
-static void destroy_node(pn_node *node) {
+static void destroy_node(pn_graph_node *node) {
     if (!node) return;
     for (size_t i = 0; i < node->reads; i++) pn_plane_unreference(node->read[i]);
     for (size_t i = 0; i < node->writes; i++) pn_plane_unreference(node->write[i]);
@@ -85,16 +85,16 @@ static pinn_status check_planes(pinn_graph *graph, const char *name, pinn_planes
     return PINN_OK;
 }
 
-static pinn_status make_node(pinn_graph *graph, pn_node_kind kind, const char *name, pinn_planes reads, pinn_planes writes,
-                             pn_node **out) {
-    pn_node *node = pn_allocate(1, sizeof *node);
+static pinn_status make_node(pinn_graph *graph, pn_graph_node_kind kind, const char *name, pinn_planes reads, pinn_planes writes,
+                             pn_graph_node **out) {
+    pn_graph_node *node = pn_allocate(1, sizeof *node);
     char *copy = pn_duplicate(name, strlen(name));
     if (!node || !copy) {
         pn_free(node);
         pn_free(copy);
         return reject(graph, PINN_NO_MEMORY, name, "out of memory");
     }
-    *node = (pn_node){.kind = kind, .name = copy, .graph = graph, .reads = reads.count, .writes = writes.count};
+    *node = (pn_graph_node){.kind = kind, .name = copy, .graph = graph, .reads = reads.count, .writes = writes.count};
     for (size_t i = 0; i < reads.count; i++) {
         node->read[i] = reads.plane[i];
         node->read_address[i] = reads.plane[i]->address;
@@ -110,11 +110,11 @@ static pinn_status make_node(pinn_graph *graph, pn_node_kind kind, const char *n
 }
 
 /* Takes the node, also when it fails. */
-static pinn_status append(pinn_graph *graph, pn_node *node) {
+static pinn_status append(pinn_graph *graph, pn_graph_node *node) {
     pn_list *list = graph->list;
     if (list->count == list->capacity) {
         size_t capacity = list->capacity ? 2 * list->capacity : 16;
-        pn_node **grown = pn_reallocate(list->node, list->count, capacity, sizeof *grown);
+        pn_graph_node **grown = pn_reallocate(list->node, list->count, capacity, sizeof *grown);
         if (!grown) {
             pinn_status status = reject(graph, PINN_NO_MEMORY, node->name, "out of memory");
             destroy_node(node);
@@ -137,7 +137,8 @@ static const pinn_plane *first_plane(pinn_planes planes, bool on_device) {
 }
 
 /* Where an operation runs: on the side all its planes are on. */
-static pinn_status choose_side(pinn_graph *graph, const char *name, pinn_planes reads, pinn_planes writes, pn_node_kind *kind) {
+static pinn_status choose_side(pinn_graph *graph, const char *name, pinn_planes reads, pinn_planes writes,
+                               pn_graph_node_kind *kind) {
     const pinn_plane *host_read = first_plane(reads, false), *host_write = first_plane(writes, false);
     const pinn_plane *device_read = first_plane(reads, true), *device_write = first_plane(writes, true);
     const pinn_plane *device = device_read ? device_read : device_write, *host = host_read ? host_read : host_write;
@@ -158,7 +159,7 @@ static pinn_status choose_side(pinn_graph *graph, const char *name, pinn_planes 
                   device->name, host->name, where, host->bytes, host->name);
 }
 
-static pinn_status check_form(pinn_graph *graph, const pinn_operation *operation, pn_node_kind kind) {
+static pinn_status check_form(pinn_graph *graph, const pinn_operation *operation, pn_graph_node_kind kind) {
     if (kind == PN_NODE_HOST_OPERATION && !operation->cpu)
         return reject(graph, PINN_REFUSED, operation->name,
                       "its planes are on the host and it has no CPU form: give it one, or use device planes");
@@ -172,8 +173,8 @@ static pinn_status check_form(pinn_graph *graph, const pinn_operation *operation
 
 pinn_status pinn_graph_operation(pinn_graph *graph, const pinn_operation *operation, const void *arguments, size_t argument_bytes,
                                  pinn_planes reads, pinn_planes writes) {
-    pn_node_kind kind = PN_NODE_GPU;
-    pn_node *node = NULL;
+    pn_graph_node_kind kind = PN_NODE_GPU;
+    pn_graph_node *node = NULL;
     pinn_status status;
     PN_TRY(check_open(graph, __func__));
     if (!operation || !operation->name) return reject(graph, PINN_BAD_ARGUMENT, "?", "the operation or its name is NULL");
@@ -210,7 +211,7 @@ static bool overlap(const pinn_plane *a, const pinn_plane *b) {
 
 pinn_status pinn_graph_copy(pinn_graph *graph, pinn_plane *from, pinn_plane *to) {
     static const char name[] = "copy";
-    pn_node *node = NULL;
+    pn_graph_node *node = NULL;
     pinn_status status;
     PN_TRY(check_open(graph, __func__));
     PN_TRY(check_planes(graph, name, PINN_PLANES(from), "reads"));
@@ -227,13 +228,13 @@ fail:
     return status;
 }
 
-pn_copy_route pn_copy_get_route(const pn_node *node) {
+pn_copy_route pn_copy_get_route(const pn_graph_node *node) {
     if (node->read_address[0] == node->write_address[0]) return PN_COPY_NOTHING;
     bool device = node->read[0]->place == PINN_DEVICE || node->write[0]->place == PINN_DEVICE;
     return device ? PN_COPY_DEVICE : PN_COPY_HOST;
 }
 
-bool pn_copy_is_pageable(const pn_node *node) {
+bool pn_copy_is_pageable(const pn_graph_node *node) {
     return pn_copy_get_route(node) == PN_COPY_DEVICE && (node->read[0]->place == PINN_HOST || node->write[0]->place == PINN_HOST);
 }
 
@@ -241,7 +242,7 @@ bool pn_copy_is_pageable(const pn_node *node) {
 
 pinn_status pinn_graph_host(pinn_graph *graph, const char *name, pinn_host_function *function, void *user, pinn_planes reads,
                             pinn_planes writes) {
-    pn_node *node = NULL;
+    pn_graph_node *node = NULL;
     pinn_status status;
     PN_TRY(check_open(graph, __func__));
     if (!name || !function) return reject(graph, PINN_BAD_ARGUMENT, name ? name : "?", "the host function or its name is NULL");
@@ -269,7 +270,7 @@ fail:
 
 /* ---- running one node ------------------------------------------------------------------------------------------------------ */
 
-static pinn_status call_form(const pn_node *node, pn_form *form, void *stream) {
+static pinn_status call_form(const pn_graph_node *node, pn_form *form, void *stream) {
     pinn_run run = {.context = node->graph->context,
                     .stream = stream,
                     .arguments = node->arguments,
@@ -278,7 +279,7 @@ static pinn_status call_form(const pn_node *node, pn_form *form, void *stream) {
     return form(&run);
 }
 
-pinn_status pn_node_run(const pn_node *node, pn_form *form, void *stream) {
+pinn_status pn_graph_node_run(const pn_graph_node *node, pn_form *form, void *stream) {
     pn_frame frame;
     pn_frame_push(&frame, node->graph->context, node->name, false);
     pinn_status status = call_form(node, form, stream);
@@ -290,8 +291,8 @@ pinn_status pn_node_run(const pn_node *node, pn_form *form, void *stream) {
     return status;
 }
 
-void pn_node_call(void *object) {
-    const pn_node *node = object;
+void pn_graph_node_call(void *object) {
+    const pn_graph_node *node = object;
     pinn_context *context = node->graph->context;
     if (atomic_load(&context->faulty)) return;
     pn_frame frame;
@@ -304,7 +305,7 @@ void pn_node_call(void *object) {
                   pinn_status_name(status), *last ? "; its thread's last message: " : "", last);
 }
 
-void pn_node_memcpy(void *object) {
-    const pn_node *node = object;
+void pn_graph_node_memcpy(void *object) {
+    const pn_graph_node *node = object;
     memcpy(node->write_address[0], node->read_address[0], node->read[0]->bytes);
 }

@@ -55,7 +55,7 @@ void pinn_graph_destroy(pinn_graph *graph) {
 
 static pinn_status check_fresh(const pinn_graph *graph, const pn_list *list) {
     for (size_t i = 0; i < list->count; i++) {
-        const pn_node *node = list->node[i];
+        const pn_graph_node *node = list->node[i];
         for (size_t k = 0; k < node->reads + node->writes; k++) {
             const pinn_plane *plane = k < node->reads ? node->read[k] : node->write[k - node->reads];
             if (plane->root->freed)
@@ -171,7 +171,8 @@ pinn_status pinn_graph_enqueue(pinn_graph *graph, uint64_t times) {
 static pinn_status launch(pinn_graph *graph, uint64_t times) {
     pinn_status status;
     PN_TRY(enqueue(graph, times));
-    PN_TRY(pn_context_wait(graph->context));
+    status = pn_context_wait(graph->context);
+    if (status != PINN_OK) return pn_fail_within(status, "graph '%s'", graph->name);
     PN_TRY(pn_fault_take(graph->context));
 fail:
     return status;
@@ -190,7 +191,7 @@ void pinn_graph_get_stats(const pinn_graph *graph, pinn_graph_stats *out) {
     *out = (pinn_graph_stats){.builds = graph->builds, .enqueued = graph->enqueued, .completed = graph->completed};
     const pn_list *list = pn_graph_shown(graph);
     for (size_t i = 0; list && i < list->count; i++) {
-        const pn_node *node = list->node[i];
+        const pn_graph_node *node = list->node[i];
         *(node->kind == PN_NODE_GPU ? &out->gpu_nodes : node->kind == PN_NODE_COPY ? &out->copies : &out->host_nodes) += 1;
     }
 }

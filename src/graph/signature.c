@@ -25,7 +25,7 @@ static void put_planes(pn_text *text, pinn_plane *const *plane, size_t count) {
     }
 }
 
-static void put_node(pn_text *text, const pn_node *node) {
+static void put_node(pn_text *text, const pn_graph_node *node) {
     PUT(text, node->kind);
     put_bytes(text, node->name, strlen(node->name));
     PUT(text, node->cpu);
@@ -70,9 +70,10 @@ static bool differ_in_planes(pinn_plane *const *old, size_t old_count, pinn_plan
     return false;
 }
 
-static bool differ(const pn_node *old, const pn_node *new, pn_text *out) {
+static bool differ(const pn_graph_node *old, const pn_graph_node *new, pn_text *out) {
     if (old->kind != new->kind || strcmp(old->name, new->name) != 0)
-        pn_text_printf(out, "it is %s, was %s '%s'", pn_node_kind_name(new->kind), pn_node_kind_name(old->kind), old->name);
+        pn_text_printf(out, "it is %s, was %s '%s'", pn_graph_node_kind_name(new->kind), pn_graph_node_kind_name(old->kind),
+                       old->name);
     else if (old->cpu != new->cpu || old->cuda != new->cuda || old->host != new->host)
         pn_text_string(out, "its function changed");
     else if (old->user != new->user)

@@ -26,6 +26,10 @@ static __global__ void slow_kernel(int32_t *x, long long nanoseconds) {
     x[0] = 1;
 }
 
+static __global__ void stray_kernel(volatile int32_t *nowhere) { *nowhere = 1; }
+
+static __global__ void trap_kernel() { __trap(); }
+
 static cudaStream_t stream_of(const pinn_run *run) { return static_cast<cudaStream_t>(run->stream); }
 
 static unsigned blocks(int32_t count) { return (unsigned)((count + 127) / 128); }
@@ -114,6 +118,23 @@ extern "C" pinn_status bad_launch_cuda(const pinn_run *run) {
 extern "C" pinn_status fail_cuda(const pinn_run *run) {
     add_on(run, stream_of(run));
     return PINN_NUMERIC;
+}
+
+extern "C" pinn_status pageable_cuda(const pinn_run *run) {
+    static int32_t source = 1000;
+    cudaError_t error = add_on(run, stream_of(run));
+    if (error == cudaSuccess) error = cudaMemcpyAsync(run->write[0], &source, 4, cudaMemcpyHostToDevice, stream_of(run));
+    return check(error);
+}
+
+extern "C" pinn_status stray_cuda(const pinn_run *run) {
+    stray_kernel<<<1, 1, 0, stream_of(run)>>>(reinterpret_cast<volatile int32_t *>(16));
+    return check(cudaGetLastError());
+}
+
+extern "C" pinn_status trap_cuda(const pinn_run *run) {
+    trap_kernel<<<1, 1, 0, stream_of(run)>>>();
+    return check(cudaGetLastError());
 }
 
 extern "C" pinn_status slow_cuda(const pinn_run *run) {

@@ -30,6 +30,9 @@ pinn_status unjoined_cuda(const pinn_run *run);       /* forks to another stream
 pinn_status forked_cuda(const pinn_run *run);         /* forks to another stream and joins: allowed */
 pinn_status bad_launch_cuda(const pinn_run *run);     /* a launch with too many threads, not looked at */
 pinn_status fail_cuda(const pinn_run *run);           /* launches, then returns PINN_NUMERIC */
+pinn_status pageable_cuda(const pinn_run *run);       /* a launch, then a copy from pageable memory */
+pinn_status stray_cuda(const pinn_run *run);          /* a kernel that writes where no memory is: the device is lost */
+pinn_status trap_cuda(const pinn_run *run);           /* a kernel that traps: the same */
 pinn_status slow_cuda(const pinn_run *run);           /* about 50 ms, then write[0][0] = 1 (int32) */
 
 #ifdef __cplusplus

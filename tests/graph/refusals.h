@@ -186,6 +186,35 @@ START_TEST(host_failure_skips_host_nodes_until_reported) {
 }
 END_TEST
 
+/* Copies are no host nodes, whatever they are made of: from every place to every place they go on. */
+START_TEST(host_failure_skips_no_copies) {
+    static const pinn_place places[] = {PINN_DEVICE, PINN_PINNED, PINN_HOST};
+    counter calls = {.fail_at = 2};
+    pinn_plane *x = new_plane("x", PINN_DEVICE, 4), *skipped = new_plane("skipped", PINN_HOST, 4), *from[9], *to[9];
+    OK(pinn_graph_begin(graph));
+    OK(pinn_graph_host(graph, "fails", count_call, &calls, PINN_NO_PLANES, PINN_NO_PLANES));
+    OK(add(skipped, 1));
+    OK(add(x, 1));
+    for (int i = 0; i < 9; i++) {
+        from[i] = new_plane("from", places[i / 3], 4);
+        to[i] = new_plane("to", places[i % 3], 4);
+        OK(pinn_graph_copy(graph, x, from[i]));
+        OK(pinn_graph_copy(graph, from[i], to[i]));
+    }
+    OK(pinn_graph_build(graph));
+    FAILS(pinn_graph_launch(graph, 5), PINN_HOST_FAILED, "host node 1 'fails'");
+    ck_assert_int_eq(value_of(skipped), 1);
+    for (int i = 0; i < 9; i++) {
+        ck_assert_int_eq(value_of(from[i]), 5);
+        ck_assert_int_eq(value_of(to[i]), 5);
+        pinn_plane_destroy(from[i]);
+        pinn_plane_destroy(to[i]);
+    }
+    pinn_plane_destroy(x);
+    pinn_plane_destroy(skipped);
+}
+END_TEST
+
 START_TEST(host_failure_is_returned_by_the_next_call) {
     pinn_plane *home = new_plane("home", PINN_PINNED, 4);
     counter calls = {.fail_at = 1};
@@ -396,6 +425,7 @@ static TCase *refusal_case(void) {
     tcase_add_test(tests, planes_of_another_context_are_refused);
     tcase_add_test(tests, bad_arguments_are_refused_and_outputs_stay);
     tcase_add_test(tests, host_failure_skips_host_nodes_until_reported);
+    tcase_add_test(tests, host_failure_skips_no_copies);
     tcase_add_test(tests, host_failure_is_returned_by_the_next_call);
     tcase_add_test(tests, failing_host_operation_is_a_host_failure);
     tcase_add_test(tests, host_function_cannot_call_back);

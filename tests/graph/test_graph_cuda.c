@@ -12,7 +12,9 @@
 
 #include <cublas_v2.h>
 #include <cuda_runtime_api.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #define CUDA(call) ck_assert_int_eq((int)(call), (int)cudaSuccess)
 
@@ -39,6 +41,7 @@ START_TEST(bad_operation_is_named_and_the_old_executable_survives) {
         {"unjoined", unjoined_cuda, "joined again"},
         {"bad-launch", bad_launch_cuda, "left a CUDA error"},
         {"fails", fail_cuda, "PINN_NUMERIC"},
+        {"pageable", pageable_cuda, "from pageable memory"},
     };
     pinn_plane *x = new_plane("x", PINN_DEVICE, 4);
     OK(pinn_graph_begin(graph));
@@ -263,6 +266,142 @@ START_TEST(destroy_waits_for_replays) {
 }
 END_TEST
 
+/* ---- a lost device --------------------------------------------------------------------------------------------------------- */
+
+/* A device is lost to the whole process. So each of these tests runs in a process of its own, forked before CUDA is first used. */
+static const struct {
+    pinn_executor executor;
+    const char *name;
+    pinn_status (*form)(const pinn_run *);
+} losses[] = {
+    {PINN_EXECUTOR_GRAPH, "stray", stray_cuda},
+    {PINN_EXECUTOR_EAGER, "stray", stray_cuda},
+    {PINN_EXECUTOR_GRAPH, "trap", trap_cuda},
+    {PINN_EXECUTOR_EAGER, "trap", trap_cuda},
+};
+enum { LOSSES = sizeof losses / sizeof *losses };
+
+#define LOST "lost to this process"
+
+/* A list with every kind of node. */
+static void record_everything(pinn_plane *x, pinn_plane *home, pinn_plane *page, counter *calls) {
+    OK(pinn_graph_begin(graph));
+    OK(add(x, 1));
+    OK(pinn_graph_copy(graph, x, home));
+    OK(pinn_graph_copy(graph, x, page));
+    OK(add(page, 1));
+    OK(pinn_graph_copy(graph, page, x));
+    OK(pinn_graph_host(graph, "h", count_call, calls, PINN_PLANES(home), PINN_NO_PLANES));
+}
+
+static pinn_graph *record_loss(int which, pinn_plane *x, pinn_plane *page, counter *calls) {
+    pinn_graph *bad, *kept = graph;
+    OK(pinn_graph_create(context, "bad", &bad));
+    graph = bad;
+    OK(pinn_graph_begin(bad));
+    OK(add(x, 1));
+    OK(record(losses[which].name, losses[which].form, x));
+    OK(add(x, 1));
+    OK(pinn_graph_copy(bad, x, page));
+    OK(pinn_graph_host(bad, "after", count_call, calls, PINN_PLANES(page), PINN_NO_PLANES));
+    OK(pinn_graph_build(bad));
+    graph = kept;
+    return bad;
+}
+
+START_TEST(lost_device_is_told_and_everything_can_be_destroyed) {
+    tested = losses[_i].executor;
+    set_up();
+    counter calls = {0}, after = {0};
+    pinn_plane *x = new_plane("x", PINN_DEVICE, 4), *home = new_plane("home", PINN_PINNED, 4),
+               *page = new_plane("page", PINN_HOST, 4), *view, *kept = NULL;
+    OK(pinn_plane_view(x, "view", 0, 2, &view));
+    record_everything(x, home, page, &calls);
+    OK(pinn_graph_launch(graph, 3));
+    ck_assert_int_eq(value_of(x), 6);
+    pinn_graph *bad = record_loss(_i, x, page, &after);
+    FAILS(pinn_graph_launch(bad, 2), PINN_DEVICE_FAILED, LOST);
+    ck_assert_msg(strstr(pinn_error_message(), "graph 'bad'"), "%s", pinn_error_message());
+    ck_assert_int_eq(after.calls, 0);
+    ck_assert_uint_eq(stats_of(bad).completed, 0);
+    FAILS(pinn_graph_launch(bad, 1), PINN_DEVICE_FAILED, LOST);
+    FAILS(pinn_graph_launch(graph, 1), PINN_DEVICE_FAILED, LOST);
+    FAILS(pinn_context_synchronize(context), PINN_DEVICE_FAILED, LOST);
+    FAILS(pinn_plane_read(x, 0, &(int32_t){0}, 4), PINN_DEVICE_FAILED, LOST);
+    FAILS(pinn_plane_create(context, "new", PINN_DEVICE, 4, &kept), PINN_DEVICE_FAILED, LOST);
+    record_everything(x, home, page, &after); /* another list: a build, on a device that is gone */
+    FAILS(pinn_graph_launch(graph, 1), PINN_DEVICE_FAILED, LOST);
+    ck_assert_msg(strstr(pinn_error_message(), "graph 'g'"), "%s", pinn_error_message());
+    ck_assert_int_eq(calls.calls, 3);
+    ck_assert_int_eq(after.calls, 0);
+    ck_assert_ptr_null(kept);
+    pinn_graph_destroy(bad);
+    pinn_plane_destroy(x);
+    pinn_plane_destroy(home);
+    pinn_context *fresh = NULL;
+    pinn_context_options options = {.executor = tested};
+    ck_assert(pinn_context_create(&options, &fresh) != PINN_OK);
+    ck_assert_ptr_null(fresh);
+    tear_down(); /* before the last planes: the context goes with them */
+    pinn_plane_destroy(page);
+    pinn_plane_destroy(view);
+}
+END_TEST
+
+/* Builds and launches go on while the kernel that breaks the device is on its way: whichever call meets the loss tells it, and
+ * blames no node of its own. */
+START_TEST(loss_in_the_middle_of_a_build_is_told) {
+    enum { MOST = 100000 };
+    tested = losses[_i].executor;
+    set_up();
+    counter calls = {0}, after = {0};
+    pinn_plane *x = new_plane("x", PINN_DEVICE, 4), *home = new_plane("home", PINN_PINNED, 4),
+               *page = new_plane("page", PINN_HOST, 4);
+    pinn_graph *bad = record_loss(_i, x, page, &after);
+    pinn_status status = pinn_graph_enqueue(bad, 1);
+    for (int i = 0; status == PINN_OK && i < MOST; i++) {
+        record_everything(x, home, page, &calls);
+        OK(add(x, i)); /* a new build each time */
+        status = pinn_graph_enqueue(graph, 1);
+    }
+    ck_assert_int_eq((int)status, (int)PINN_DEVICE_FAILED);
+    ck_assert_msg(strstr(pinn_error_message(), LOST), "%s", pinn_error_message());
+    ck_assert_msg(!strstr(pinn_error_message(), "node "), "%s", pinn_error_message());
+    ck_assert_int_eq(after.calls, 0);
+    pinn_plane_destroy(x);
+    pinn_plane_destroy(home);
+    pinn_plane_destroy(page);
+    pinn_graph_destroy(bad);
+    tear_down();
+}
+END_TEST
+
+/* Excluded with CK_EXCLUDE_TAGS=lost where errors on the device are looked for (compute-sanitizer). */
+static int run_lost_suite(void) {
+    TCase *tests = tcase_create("lost");
+    tcase_set_tags(tests, "lost");
+    tcase_set_timeout(tests, 120); /* each starts CUDA anew */
+    tcase_add_loop_test(tests, lost_device_is_told_and_everything_can_be_destroyed, 0, LOSSES);
+    tcase_add_loop_test(tests, loss_in_the_middle_of_a_build_is_told, 0, LOSSES);
+    Suite *suite = suite_create("graph: a lost device");
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_set_fork_status(runner, CK_FORK);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed;
+}
+
+/* Asked in a child: a process that has used CUDA cannot fork others that use it. */
+static bool has_device(void) {
+    int status = 0;
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) _exit(pinn_device_count() > 0);
+    return child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 1;
+}
+
 static int run_device_suite(pinn_executor executor, const char *name) {
     TCase *tests = tcase_create("device");
     tested = executor;
@@ -289,6 +428,10 @@ static int run_device_suite(pinn_executor executor, const char *name) {
 
 #else
 
+static bool has_device(void) { return false; }
+
+static int run_lost_suite(void) { return 0; }
+
 static int run_device_suite(pinn_executor executor, const char *name) {
     (void)executor, (void)name;
     return 0;
@@ -297,11 +440,12 @@ static int run_device_suite(pinn_executor executor, const char *name) {
 #endif
 
 int main(void) {
-    if (pinn_device_count() == 0) {
+    if (!has_device()) {
         printf("skipped: no GPU\n");
         return 77;
     }
-    int failed = run_conformance(PINN_EXECUTOR_GRAPH, "graph: cuda graph", true);
+    int failed = run_lost_suite(); /* first: it forks */
+    failed += run_conformance(PINN_EXECUTOR_GRAPH, "graph: cuda graph", true);
     failed += run_conformance(PINN_EXECUTOR_EAGER, "graph: cuda eager", true);
     failed += run_device_suite(PINN_EXECUTOR_GRAPH, "graph: cuda graph, device");
     failed += run_device_suite(PINN_EXECUTOR_EAGER, "graph: cuda eager, device");
