@@ -23,7 +23,7 @@ static void explain_node(pn_text *text, const pn_graph_node *node) {
         pn_text_string(text, " -> ");
         put_plane(text, node->write[0]);
         if (pn_copy_get_route(node) == PN_COPY_NOTHING) pn_text_string(text, ": the same storage, nothing to do");
-        if (pn_copy_is_pageable(node)) pn_text_string(text, ": pageable, staged by the driver");
+        if (pn_copy_is_pageable(node)) pn_text_string(text, ": pageable, staged through page-locked memory");
     } else {
         pn_text_quoted(text, node->name);
         put_planes(text, " reads ", node->read, node->reads);

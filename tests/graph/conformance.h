@@ -409,7 +409,7 @@ START_TEST(explain_and_dot_are_stable) {
         "  1 gpu  \"add\" reads \"x\" (device, 16 bytes) writes \"x\" (device, 16 bytes)\n"
         "  2 copy \"x\" (device, 16 bytes) -> \"home\" (pinned, 16 bytes)\n"
         "  3 host \"say \\\"hi\\\"\" reads \"home\" (pinned, 16 bytes), \"page\" (host, 16 bytes)\n"
-        "  4 copy \"page\" (host, 16 bytes) -> \"x\" (device, 16 bytes): pageable, staged by the driver\n"
+        "  4 copy \"page\" (host, 16 bytes) -> \"x\" (device, 16 bytes): pageable, staged through page-locked memory\n"
         "  5 copy \"x\" (device, 16 bytes) -> \"x\" (device, 16 bytes): the same storage, nothing to do\n";
     static const char drawn[] =
         "digraph \"g\" {\n"
