@@ -11,6 +11,7 @@
 
 #include "network/peak.h"
 #include "pinn.h"
+#include "start.h"
 
 enum { MOST_CONFIGS = 64, MOST_REPEATS = 101, WARM_UP = 10, FEW = 100 };
 enum { KEY_SET = 1000, KEY_EVENTS };
@@ -36,14 +37,29 @@ static const struct argp_option options[] = {
     {"events", KEY_EVENTS, NULL, 0, "Also train N steps (default 10000) with events, evaluation and checkpoints, beside one launch of N steps", 0},
     {0}};
 
+static bool good_executors(const char *list) {
+    for (;;) {
+        size_t length = strcspn(list, ",");
+        if (!(length == 5 && strncmp(list, "graph", 5) == 0) && !(length == 5 && strncmp(list, "eager", 5) == 0) &&
+            !(length == 3 && strncmp(list, "cpu", 3) == 0))
+            return false;
+        if (!list[length]) return true;
+        list += length + 1;
+    }
+}
+
 static error_t parse_option(int key, char *value, struct argp_state *state) {
     arguments *a = state->input;
     char *end = NULL;
     switch (key) {
-    case 'e': a->executors = value; break;
+    case 'e':
+        if (!good_executors(value)) argp_error(state, "--executors %s: a list of graph, eager, cpu is needed", value);
+        a->executors = value;
+        break;
     case 'n':
+        errno = 0;
         a->steps = strtoull(value, &end, 10);
-        if (*end || a->steps == 0) argp_error(state, "--steps %s: a positive number is needed", value);
+        if (errno || *end || strchr(value, '-') || a->steps == 0) argp_error(state, "--steps %s: a positive number is needed", value);
         break;
     case 'r':
         a->repeats = (int)strtol(value, &end, 10);
@@ -204,6 +220,7 @@ static pinn_status bench_events(const arguments *a, const char *config, const ch
 int main(int count, char **argument) {
     arguments a = {.executors = pinn_device_count() > 0 ? "graph,eager,cpu" : "cpu", .repeats = 5};
     argp_err_exit_status = 2;
+    start(argument);
     argp_parse(&argp, count, argument, 0, NULL, &a);
     printf("%-36s %-6s %-8s %11s %11s %9s %10s %10s %10s %9s\n", "# config", "on", "", "us a step", "median", "enqueue", "products",
            "pointwise", "bytes", "of peak");
@@ -218,6 +235,10 @@ int main(int count, char **argument) {
             fprintf(stderr, "%s, %s: %s\n", a.config[i], executor, pinn_error_message());
             failed = status == PINN_CONFIG ? 2 : 1;
         }
+    }
+    if (ferror(stdout) || fflush(stdout) != 0) {
+        fprintf(stderr, "pinn-bench: cannot write to standard output: %s\n", strerror(errno));
+        failed = 1;
     }
     return failed;
 }

@@ -7,9 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include <time.h>
 
 #include "pinn.h"
+#include "start.h"
 
 enum { EXIT_FAILED = 1, EXIT_WRONG = 2, EXIT_INTERRUPTED = 130 };
 enum { MOST_ASSIGNMENTS = 256 };
@@ -68,6 +69,7 @@ static error_t parse_option(int key, char *value, struct argp_state *state) {
         o->config = value;
         break;
     case ARGP_KEY_END:
+        if (a->plan && a->json) argp_error(state, "--plan prints text, --json the outcome of a run: give one of them");
         if (!o->config) argp_error(state, "which problem? Give the path of a config, such as configs/heat.toml");
         break;
     default: return ARGP_ERR_UNKNOWN;
@@ -83,24 +85,40 @@ static void note(void *user, const char *line) {
     fprintf(stderr, "pinn-train: %s\n", line);
 }
 
-static pinn_training *running; /* for the signal handler */
+/* For the signal handler: the training, once there is one, and whether a stop was asked for before. */
+static pinn_training *volatile running;
+static volatile sig_atomic_t asked;
 
+/* The first SIGINT or SIGTERM asks for a clean stop; one that comes more than a second later ends the program at once. What comes
+ * sooner is the same wish told twice: some launchers signal a process and then its group. */
 static void interrupt(int number) {
-    (void)number;
-    if (running) pinn_training_interrupt(running);
+    static struct timespec first;
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    if (!asked) {
+        first = now;
+        asked = 1;
+        pinn_training *training = running;
+        if (training) pinn_training_interrupt(training);
+    } else if (now.tv_sec - first.tv_sec > 1) {
+        signal(number, SIG_DFL);
+        raise(number);
+    }
 }
 
-/* The first SIGINT or SIGTERM asks for a clean stop; a second one ends the program at once. */
-static void catch_signals(pinn_training *training) {
-    struct sigaction action = {.sa_handler = interrupt, .sa_flags = (int)SA_RESETHAND};
-    running = training;
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
+static void catch_signals(void) {
+    static const int caught[] = {SIGINT, SIGTERM};
+    for (int i = 0; i < 2; i++) {
+        struct sigaction action = {.sa_handler = interrupt}, before;
+        if (sigaction(caught[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN) sigaction(caught[i], &action, NULL);
+    }
 }
 
-static int exit_status(pinn_status status) {
+/* Before the run has begun, a file or directory that can't be used is wrong usage. */
+static int exit_status(pinn_status status, bool begun) {
     switch (status) {
     case PINN_OK: return EXIT_SUCCESS;
+    case PINN_IO: return begun ? EXIT_FAILED : EXIT_WRONG;
     case PINN_CONFIG:
     case PINN_BAD_ARGUMENT: return EXIT_WRONG;
     case PINN_INTERRUPTED: return EXIT_INTERRUPTED;
@@ -142,6 +160,8 @@ int main(int count, char **argument) {
     arguments a = {.options = {.progress = stderr, .message = note}};
     pinn_training *training = NULL;
     argp_err_exit_status = EXIT_WRONG;
+    start(argument);
+    catch_signals();
     a.options.set = a.set;
     argp_parse(&argp, count, argument, 0, NULL, &a);
     bool quiet = a.options.progress == NULL;
@@ -150,10 +170,12 @@ int main(int count, char **argument) {
     if (status == PINN_OK && a.plan)
         status = print_plan(training);
     else if (status == PINN_OK) {
-        catch_signals(training);
+        running = training;
+        if (asked) pinn_training_interrupt(training);
         status = pinn_training_run(training);
     }
-    if (status != PINN_OK) {
+    const bool begun = training != NULL;
+    if (status != PINN_OK && !(quiet && status == PINN_INTERRUPTED)) {
         fflush(stdout);
         fprintf(stderr, "%s\n", pinn_error_message());
     }
@@ -161,5 +183,5 @@ int main(int count, char **argument) {
     if (training && !a.plan && !quiet && (status == PINN_OK || status == PINN_INTERRUPTED)) summarise(training);
     running = NULL;
     pinn_training_destroy(training);
-    return exit_status(status);
+    return exit_status(status, begun);
 }

@@ -2,6 +2,7 @@
  * And the way back: resuming from a checkpoint. */
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "train/training.h"
 
@@ -150,6 +151,12 @@ static pinn_status restore_state(pinn_training *t, const pn_checkpoint *checkpoi
     t->phase_step = checkpoint->words.phase_step;
     t->phase = (size_t)checkpoint->phase;
     t->seconds_before = checkpoint->seconds;
+    /* What is known of the last step, until there is a newer row. */
+    t->row[WRITTEN_STEP] = (double)checkpoint->words.step;
+    t->row[PN_ROW_LEARNING_RATE + 1] = checkpoint->words.learning_rate;
+    t->row[PN_ROW_GRADIENT_NORM + 1] = checkpoint->words.gradient_norm;
+    t->row[PN_ROW_LOSS + 1] = checkpoint->words.loss;
+    for (size_t k = 0; k < t->problem->terms; k++) t->row[PN_ROW_TERMS + 1 + k] = NAN;
 fail:
     return status;
 }
@@ -162,6 +169,10 @@ pinn_status pn_training_resume(pinn_training *training) {
     pinn_status status;
     pn_text_printf(&path, "%s/checkpoint.h5", training->directory);
     PN_TRY(pn_text_check(&path));
+    if (access(path.data, F_OK) != 0) {
+        status = pn_fail(PINN_CONFIG, "%s is not there: nothing to resume. Run without --resume to begin", path.data);
+        goto fail;
+    }
     PN_TRY(pn_checkpoint_read_config(path.data, &stored));
     PN_TRY(compare_configs(training, path.data, stored));
     checkpoint.parameters = pn_allocate(count, bytes);

@@ -129,6 +129,8 @@ static pinn_status next_phase(pinn_training *training) {
     const uint64_t none = 0;
     pinn_status status;
     training->phase_step = 0;
+    pn_note(training, "[[train]] %zu of %zu begins at step %llu", training->phase + 2, training->config->phase_count,
+            (unsigned long long)training->step);
     PN_TRY(pinn_plane_write(training->words, offsetof(pn_words, phase_step), &none, sizeof none));
     PN_TRY(pn_phase_begin(training, training->phase + 1));
 fail:
@@ -157,6 +159,7 @@ static pinn_status train(pinn_training *training, pn_progress *progress) {
     uint64_t longest = 1;
     bool stop = false;
     pinn_status status = look_around(training, &stop);
+    if (status == PINN_OK && stop) pn_note(training, "nothing left to do: the run stands at step %llu", (unsigned long long)training->step);
     while (status == PINN_OK && !stop) {
         while (training->phase_step >= training->config->phase[training->phase].steps &&
                training->phase + 1 < training->config->phase_count)

@@ -151,11 +151,11 @@ static void plan_sets(const pinn_training *training, pn_text *plan) {
     pn_text_string(plan, "\npoint sets\n");
     for (size_t s = 0; s < problem->sets; s++) {
         const pn_set *set = &problem->set[s];
-        pn_text_printf(plan, "  %-16s %9zu points, %s; channels of every field:", set->name, set->points,
-                       set->fixed ? "fixed" : "new at every step");
+        pn_text_printf(plan, "  %-16s %9zu point%s, %s; channels of %s:", set->name, set->points, set->points == 1 ? "" : "s",
+                       set->fixed ? "fixed" : "new at every step", problem->fields == 1 ? "the field" : "every field f");
         for (size_t c = 0; c < set->layout.count && c < 24; c++) {
             pn_text_string(plan, c ? ", " : " ");
-            pn_channel_print(&set->layout.channel[c], "u", problem->coordinate_name, plan);
+            pn_channel_print(&set->layout.channel[c], problem->fields == 1 ? problem->field_name[0] : "f", problem->coordinate_name, plan);
         }
         if (set->layout.count > 24) pn_text_printf(plan, " ... (%zu in all)", set->layout.count);
         pn_text_string(plan, "\n");

@@ -57,6 +57,12 @@ static pinn_status choose_device(const pinn_options *options, pinn_context_optio
     return PINN_OK;
 }
 
+static pinn_status check_isa(void) {
+    const char *isa = getenv("PINN_ISA");
+    if (!isa || !*isa || strcmp(isa, "avx512") == 0 || strcmp(isa, "avx2") == 0 || strcmp(isa, "sse2") == 0) return PINN_OK;
+    return pn_fail(PINN_CONFIG, "PINN_ISA is \"%s\"; it may be \"avx512\", \"avx2\" or \"sse2\"", isa);
+}
+
 static pinn_status choose_lowering(const pinn_options *options, pn_lowering *out) {
     const char *name = options->lowering ? options->lowering : getenv("PINN_PASS");
     if (!name || !*name || strcmp(name, "auto") == 0)
@@ -70,7 +76,12 @@ static pinn_status choose_lowering(const pinn_options *options, pn_lowering *out
     return PINN_OK;
 }
 
-static void context_message(void *user, const char *line) { pn_note(user, "%s", line); }
+/* A first build is what every run begins with; only building again is worth a line. */
+static void context_message(void *user, const char *line) {
+    static const char first[] = "first build";
+    size_t length = strlen(line);
+    if (length < sizeof first || strcmp(line + length - (sizeof first - 1), first) != 0) pn_note(user, "%s", line);
+}
 
 static pinn_status read_problem(pinn_training *training, const pinn_options *options) {
     pinn_status status;
@@ -218,8 +229,8 @@ static pinn_status describe_machine(pinn_training *training) {
     pn_pass_get_cost(training->machinery.pass, &cost);
     pn_text_printf(&training->machine, "%s; %s pass", pinn_context_device_name(training->context),
                    pn_pass_lowering_name(training->machinery.pass));
-    if (cost.tile_points)
-        pn_text_printf(&training->machine, ", %zu points a tile, %zu groups, %s", cost.tile_points, cost.tile_groups, pn_program_isa());
+    if (pinn_context_executor(training->context) == PINN_EXECUTOR_CPU) pn_text_printf(&training->machine, ", %s", pn_program_isa());
+    if (cost.tile_points) pn_text_printf(&training->machine, ", %zu points a tile, %zu groups", cost.tile_points, cost.tile_groups);
     if (training->stored_machine && strcmp(training->stored_machine, pn_text_get(&training->machine)) != 0)
         pn_note(training, "resuming on another machine (%s) than before (%s): the result will not repeat bit for bit",
                 pn_text_get(&training->machine), training->stored_machine);
@@ -240,6 +251,7 @@ pinn_status pinn_training_create(const pinn_options *options, pinn_training **ou
     context.message_user = training;
     PN_TRY(choose_device(options, &context));
     PN_TRY(choose_lowering(options, &training->lowering));
+    PN_TRY(check_isa());
     PN_TRY(read_problem(training, options));
     if (training->config->tf32 && context.executor == PINN_EXECUTOR_CPU) {
         status = pn_fail(PINN_CONFIG, "%s: precision = \"tf32\" needs a GPU; use \"float32\" or \"float64\" on a CPU", options->config);

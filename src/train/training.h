@@ -68,7 +68,7 @@ struct pinn_training {
     pn_run *run;
     atomic_int interrupted;
     uint64_t step, phase_step; /* done; mirrors of the device words */
-    size_t phase;
+    size_t phase, phases_applied; /* the present [[train]]; how many of them have set their point counts */
     uint64_t drained;       /* event rows already handed to the writer */
     double start, seconds_before; /* monotonic time of this process's first step; training seconds of earlier processes */
     double *row;            /* [1 + row length]: the newest event row, "seconds" inserted after the step */

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # pinn-train as a person meets it: exit statuses, messages, files. Usage: command_line.sh PINN_TRAIN SOURCE_DIR
 set -u
-train=$1 source=$2
+train=$(realpath "$1") source=$(realpath "$2")
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
@@ -49,11 +49,11 @@ expect 0 '"status": "finished".*"stop_reason": "steps".*"builds": 1,' "$train" "
 for file in events.h5 checkpoint.h5 solution.h5 config.toml; do
     expect 0 '' test -s "runs/heat/$file"
 done
-expect 2 '--force.*--resume' "$train" "${quick[@]}" "$heat"
+expect 2 '--resume.*--force' "$train" "${quick[@]}" "$heat"
 expect 0 'finished' "$train" "${quick[@]}" --json --quiet --force "$heat"
 expect 2 'these keys|These keys' "$train" "${quick[@]}" --set constants.alpha=0.5 --resume "$heat"
 expect 0 '"steps": 90' "$train" "${quick[@]}" --set train.0.steps=90 --json --quiet --resume "$heat"
-expect 2 'checkpoint' "$train" "${quick[@]}" --resume --out never-run "$heat"
+expect 2 'nothing to resume' "$train" "${quick[@]}" --resume --out never-run "$heat"
 # the resolved config is a config, and trains to the same loss
 expect 0 'finished' "$train" --device cpu --quiet --json --out again runs/heat/config.toml
 
@@ -68,11 +68,26 @@ pid=$!
 for _ in $(seq 100); do [ -e signalled/events.h5 ] && break; sleep 0.1; done
 sleep 0.5
 expect 2 'in use|another' "$train" --device cpu --quiet --out signalled --force "$heat"
-kill -INT $pid
+kill -TERM $pid
 wait $pid
 expect 130 '' sh -c "exit $?"
 expect 0 '' test -s signalled/checkpoint.h5
 expect 0 'finished' "$train" --device cpu --quiet --json --set equation.0.points=200 --set output.events=10 --set stop.seconds=0.01 --resume --out signalled "$heat"
+
+# a stop asked for while the program still starts, and one asked for twice at once, leave a checkpoint too
+"$train" --device cpu --quiet --set equation.0.points=200 --out early "$heat" &
+pid=$!
+sleep 0.3
+kill -TERM $pid; kill -TERM $pid
+wait $pid
+expect 130 '' sh -c "exit $?"
+expect 0 '' test -s early/checkpoint.h5
+
+# closed standard streams: the record is not written into, the missing JSON is an error
+"$train" "${quick[@]}" --json --force --out closed "$heat" >&- 2>&- <&-
+expect 1 '' sh -c "exit $?"
+expect 0 "" grep -q OHDR closed/events.h5
+expect 1 'standard output' sh -c "'$train' ${quick[*]} --quiet --json --force --out full '$heat' >/dev/full"
 
 # every wrong config of the corpus: exit 2, and its message
 cd "$source/tests/problem" || exit 1

@@ -2,7 +2,7 @@
 # kill -9 at random moments of a run: the record reads as a SWMR reader, the checkpoint is whole, --resume goes on.
 # Usage: killed.sh PINN_TRAIN CHECK_RUN SOURCE_DIR [KILLS]
 set -u
-train=$1 check=$2 source=$3 kills=${4:-12}
+train=$(realpath "$1") check=$(realpath "$2") source=$(realpath "$3") kills=${4:-12}
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1

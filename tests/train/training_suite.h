@@ -132,6 +132,36 @@ START_TEST(stopped_and_resumed_equals_straight) {
 }
 END_TEST
 
+START_TEST(resume_in_a_phase_after_other_points) {
+    static const char text[] = "[domain]\nx = [0, 1]\n[fields]\nu = {}\n[[equation]]\nname = \"e\"\nresidual = \"u_xx + u - 1\"\npoints = 64\n"
+                               "[network]\nwidth = 8\ndepth = 2\n[[train]]\nsteps = 30\n[[train]]\nsteps = 30\npoints = { e = 100 }\n[[train]]\nsteps = 30\n";
+    char path[256], a[300], b[300], straight[256];
+    snprintf(path, sizeof path, "%s/three.toml", scratch);
+    snprintf(straight, sizeof straight, "%s/three", scratch);
+    FILE *file = fopen(path, "w");
+    fputs(text, file);
+    fclose(file);
+    pinn_training *training = NULL;
+    const pinn_options whole = {.config = path, .device = device, .directory = straight};
+    must(pinn_training_create(&whole, &training));
+    run_and_destroy(training);
+    static const char *const stop[] = {"stop.step=29", "stop.step=30", "stop.step=31", "stop.step=59", "stop.step=60", "stop.step=61", "stop.step=75"};
+    for (size_t i = 0; i < sizeof stop / sizeof stop[0]; i++) {
+        char parts[256];
+        snprintf(parts, sizeof parts, "%s/three-%s", scratch, stop[i] + 10);
+        const pinn_options first = {.config = path, .device = device, .directory = parts, .set = &stop[i], .set_count = 1};
+        const pinn_options second = {.config = path, .device = device, .directory = parts, .resume = true};
+        must(pinn_training_create(&first, &training));
+        run_and_destroy(training);
+        must(pinn_training_create(&second, &training));
+        run_and_destroy(training);
+        snprintf(a, sizeof a, "%s/checkpoint.h5", straight);
+        snprintf(b, sizeof b, "%s/checkpoint.h5", parts);
+        assert_same_datasets(a, b);
+    }
+}
+END_TEST
+
 START_TEST(resume_under_another_config_names_the_keys) {
     char directory[256];
     snprintf(directory, sizeof directory, "%s/changed", scratch);
@@ -265,6 +295,7 @@ static int run_training_suite(const char *name, void (*more)(TCase *)) {
     tcase_set_timeout(group, 300);
     tcase_add_test(group, one_launch_of_many_steps_equals_many_launches_of_one);
     tcase_add_test(group, stopped_and_resumed_equals_straight);
+    tcase_add_test(group, resume_in_a_phase_after_other_points);
     tcase_add_test(group, resume_under_another_config_names_the_keys);
     tcase_add_test(group, the_step_is_built_once);
     tcase_add_test(group, only_other_points_build_again);

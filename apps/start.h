@@ -1,0 +1,32 @@
+/* What the programs do before anything else. */
+#ifndef PN_APPS_START_H
+#define PN_APPS_START_H
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* Makes OpenMP threads sleep at a barrier instead of spinning. GNU OpenMP spins by default, which on a machine that has anything else to
+ * do makes a step several times slower: the thread that spins keeps the core from the one it waits for. The policy is read when the
+ * library is loaded, before main, so the program starts itself again with it set. A choice of the user's stands. */
+static inline void sleep_at_barriers(char **argument) {
+    if (getenv("OMP_WAIT_POLICY") || getenv("GOMP_SPINCOUNT")) return;
+    if (setenv("OMP_WAIT_POLICY", "passive", 1) == 0) execv("/proc/self/exe", argument);
+    /* Where that fails the program goes on as it is: slower on a busy machine, and as right. */
+}
+
+/* A standard stream that is closed would lend its number to the next file opened, and messages would be written into that. The stand-in
+ * has the wrong direction, so that using the stream still fails. */
+static inline void hold_standard_streams(void) {
+    for (int stream = 0; stream <= 2; stream++)
+        if (fcntl(stream, F_GETFD) == -1 && open("/dev/null", stream == 0 ? O_WRONLY : O_RDONLY) != stream) _exit(2);
+}
+
+static inline void start(char **argument) {
+    hold_standard_streams();
+    signal(SIGPIPE, SIG_IGN); /* a reader that goes away must not end a run */
+    sleep_at_barriers(argument);
+}
+
+#endif
