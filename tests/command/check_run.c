@@ -25,7 +25,8 @@ static herr_t read_all(hid_t file, const char *name, const H5O_info_t *info, voi
     return 0;
 }
 
-static void read_file(const char *directory, const char *name, unsigned flags, int least) {
+/* `rows`: every dataset must hold at least one entry. */
+static void read_file(const char *directory, const char *name, unsigned flags, int least, int rows) {
     char path[4096];
     snprintf(path, sizeof path, "%s/%s", directory, name);
     hid_t file = H5Fopen(path, flags, H5P_DEFAULT);
@@ -38,7 +39,7 @@ static void read_file(const char *directory, const char *name, unsigned flags, i
     }
     H5Ovisit(file, H5_INDEX_NAME, H5_ITER_NATIVE, read_all, NULL);
     H5Fclose(file);
-    if (datasets < least || shortest == 0) {
+    if (datasets < least || (rows && shortest == 0)) {
         fprintf(stderr, "%s: %d datasets, the shortest of %llu entries\n", path, datasets, (unsigned long long)shortest);
         failures++;
     }
@@ -46,7 +47,7 @@ static void read_file(const char *directory, const char *name, unsigned flags, i
 
 int main(int count, char **argument) {
     if (count != 2) return 2;
-    read_file(argument[1], "events.h5", H5F_ACC_RDONLY | H5F_ACC_SWMR_READ, 8);
-    read_file(argument[1], "checkpoint.h5", H5F_ACC_RDONLY, 6);
+    read_file(argument[1], "events.h5", H5F_ACC_RDONLY | H5F_ACC_SWMR_READ, 8, 1);
+    read_file(argument[1], "checkpoint.h5", H5F_ACC_RDONLY, 6, 0);
     return failures != 0;
 }
