@@ -75,6 +75,7 @@ struct pn_pass {
     const pn_network *network;   /* borrowed */
     pn_real real;
     bool tf32, evaluate;
+    const char *compile_for; /* borrowed during creation */
     size_t terms;
     size_t rows;                 /* of the stacked matrix */
     pn_group *group; size_t groups;

@@ -305,6 +305,22 @@ static pinn_status place_residual_sums(pn_pass *pass, node *n) {
     return status;
 }
 
+/* What a GPU of another machine would run: compiled, not kept. */
+static pinn_status check_kernel(const pn_pass *pass, const char *name, const node *n) {
+    pn_text source = {0};
+    size_t bytes;
+    pinn_status status;
+    const pn_program **program = pn_allocate(n->sections, sizeof *program);
+    if (!program) return PN_NO_MEMORY("a kernel's programs");
+    for (size_t s = 0; s < n->sections; s++) program[s] = n->section[s].program;
+    PN_TRY(pn_kernel_source(name, program, n->sections, &source));
+    PN_TRY(pn_kernel_compile(pn_text_get(&source), pass->compile_for, NULL, &bytes));
+fail:
+    pn_text_free(&source);
+    pn_free(program);
+    return status;
+}
+
 static pinn_status add_pointwise(pn_pass *pass, enum stage stage, size_t l) {
     pinn_status status;
     static const char *const names[] = {"forward", "residual", "backward"};
@@ -325,6 +341,8 @@ static pinn_status add_pointwise(pn_pass *pass, enum stage stage, size_t l) {
     bind_sections(pass, n, stage, l);
     if (pinn_context_executor(pass->context) != PINN_EXECUTOR_CPU)
         PN_TRY(pn_kernel_create(pass->context, kernel_name, n->section, n->sections, &n->kernel));
+    else if (pass->compile_for)
+        PN_TRY(check_kernel(pass, kernel_name, n));
     if (stage == STAGE_BACKWARD) PN_TRY(place_layer_sums(pass, n, l));
     if (stage == STAGE_RESIDUAL && !pass->evaluate) PN_TRY(place_residual_sums(pass, n));
 fail:

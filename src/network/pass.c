@@ -135,6 +135,7 @@ pinn_status pn_pass_create(const pn_pass_spec *spec, pn_pass **out) {
     pass->real = spec->real;
     pass->tf32 = spec->tf32;
     pass->evaluate = spec->evaluate;
+    pass->compile_for = spec->compile_for;
     pass->terms = spec->terms;
     pass->trained_from = first_trained_layer(spec->network);
     pass->plane[PN_BASE_PARAMETERS] = spec->parameters;

@@ -43,6 +43,8 @@ typedef struct pn_pass_spec {
     pinn_plane *parameters; /* device, [network->parameters] */
     pinn_plane *points;     /* device */
     pinn_plane *scale;      /* training: device, [terms] in `real`: 2*weight/points, so that d loss/d r = scale*r */
+    const char *compile_for; /* layered on the CPU: also compile the kernels that a GPU of this architecture ("sm_90") would run, and
+                                throw them away: a check that needs no GPU. NULL = don't */
     bool evaluate;          /* forward only: fields are stored, no loss, no gradient */
 } pn_pass_spec;
 

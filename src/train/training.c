@@ -251,6 +251,7 @@ pinn_status pinn_training_create(const pinn_options *options, pinn_training **ou
     context.message_user = training;
     PN_TRY(choose_device(options, &context));
     PN_TRY(choose_lowering(options, &training->lowering));
+    training->compile_for = options->compile_for;
     PN_TRY(check_isa());
     PN_TRY(read_problem(training, options));
     if (training->config->tf32 && context.executor == PINN_EXECUTOR_CPU) {
@@ -266,6 +267,7 @@ pinn_status pinn_training_create(const pinn_options *options, pinn_training **ou
     PN_TRY(pn_training_create_evaluation(training));
     PN_TRY(pn_drain_create(training));
     if (training->directory) PN_TRY(open_run(training, options));
+    training->compile_for = NULL; /* a later phase need not */
     *out = training;
     return PINN_OK;
 fail:
