@@ -129,7 +129,8 @@ typedef struct schedule {
     uint32_t *rank;      /* [count] place in the depth-first order; UNSEEN before */
     uint32_t *remaining; /* [count] uses not yet scheduled */
     uint32_t *pending;   /* [count] operands not yet scheduled, repeated ones counted twice */
-    uint32_t *work;      /* [2*count] stack, or the ready operations */
+    uint32_t *work;      /* [2*count] stack */
+    uint32_t *scheduled; /* [count] by the greedy order: 0 or 1 */
     uint32_t *user;      /* [3*count] who uses vertex v: entries first_user[v + 1] up to first_user[v + 2] */
     uint32_t *first_user; /* [count + 2] */
 } schedule;
@@ -207,7 +208,7 @@ static void prepare_greedy(schedule *s) {
     for (size_t i = 0; i < n; i++) {
         const pn_vertex *v = &s->graph->vertex[i];
         s->remaining[i] = v->uses;
-        s->pending[i] = 0;
+        s->pending[i] = s->scheduled[i] = 0;
         for (uint32_t k = 0; !v->fused && k < v->arity; k++) {
             s->first_user[v->operand[k] + 1]++;
             s->pending[i] += s->graph->vertex[v->operand[k]].arity > 0;
@@ -220,29 +221,66 @@ static void prepare_greedy(schedule *s) {
     }
 }
 
-static void order_greedy(schedule *s, const uint32_t *depth_first, size_t count, uint32_t *order) {
-    uint32_t *ready = s->work;
-    size_t ready_count = 0, done = 0;
+/* Ready operations wait in a binary heap. A key orders by falling gain, then by rank; the depth-first order leads from the rank back to
+ * the operation. A gain only grows while its operation waits, at most once an operand: then a better key is added, and the old one is
+ * skipped when its turn comes. */
+typedef struct heap {
+    uint64_t *key; /* [capacity] the smallest first: parent of i is (i - 1)/2 */
+    size_t count;
+} heap;
+
+enum { MOST_GAIN = 3 /* operands */, HEAP_KEYS = 1 + MOST_GAIN /* an operation: its own, and one for each operand it uses */ };
+
+static void heap_push(heap *h, uint64_t key) {
+    size_t i = h->count++;
+    for (; i > 0 && h->key[(i - 1) / 2] > key; i = (i - 1) / 2) h->key[i] = h->key[(i - 1) / 2];
+    h->key[i] = key;
+}
+
+static uint64_t heap_pop(heap *h) {
+    const uint64_t first = h->key[0], last = h->key[--h->count];
+    size_t i = 0;
+    for (size_t child = 1; child < h->count; i = child, child = 2 * i + 1) {
+        if (child + 1 < h->count && h->key[child + 1] < h->key[child]) child++;
+        if (h->key[child] >= last) break;
+        h->key[i] = h->key[child];
+    }
+    h->key[i] = last;
+    return first;
+}
+
+static void push_ready(const schedule *s, heap *h, uint32_t at) {
+    heap_push(h, (uint64_t)(MOST_GAIN - gain(s, at)) << 32 | s->rank[at]);
+}
+
+/* Operand x lost a use: the operation that now holds all uses left has gained. Looked for only when so few are left that one operation
+ * may hold them, so an operand's users are walked at most three times. */
+static void raise_last_user(const schedule *s, heap *h, uint32_t x) {
+    if (s->remaining[x] == 0 || s->remaining[x] > MOST_GAIN || !in_register(&s->graph->vertex[x])) return;
+    for (uint32_t u = s->first_user[x + 1]; u < s->first_user[x + 2]; u++) {
+        const uint32_t user = s->user[u];
+        if (s->scheduled[user] || s->pending[user] > 0) continue;
+        push_ready(s, h, user);
+        return;
+    }
+}
+
+static void order_greedy(schedule *s, const uint32_t *depth_first, size_t count, uint64_t *keys, uint32_t *order) {
+    heap ready = {keys, 0};
+    size_t done = 0;
     prepare_greedy(s);
     for (size_t i = 0; i < count; i++)
-        if (s->pending[depth_first[i]] == 0) ready[ready_count++] = depth_first[i];
-    while (ready_count > 0) {
-        size_t best = 0;
-        int best_gain = gain(s, ready[0]);
-        for (size_t i = 1; i < ready_count; i++) {
-            const int g = gain(s, ready[i]);
-            if (g > best_gain || (g == best_gain && s->rank[ready[i]] < s->rank[ready[best]])) {
-                best = i;
-                best_gain = g;
-            }
-        }
-        const uint32_t at = ready[best];
+        if (s->pending[depth_first[i]] == 0) push_ready(s, &ready, depth_first[i]);
+    while (ready.count > 0) {
+        const uint32_t at = depth_first[(uint32_t)heap_pop(&ready)];
         const pn_vertex *v = &s->graph->vertex[at];
-        ready[best] = ready[--ready_count];
+        if (s->scheduled[at]) continue;
+        s->scheduled[at] = 1;
         order[done++] = at;
         for (uint32_t k = 0; k < v->arity; k++) s->remaining[v->operand[k]]--;
+        for (uint32_t k = 0; k < v->arity; k++) raise_last_user(s, &ready, v->operand[k]);
         for (uint32_t u = s->first_user[at + 1]; u < s->first_user[at + 2]; u++)
-            if (--s->pending[s->user[u]] == 0) ready[ready_count++] = s->user[u];
+            if (--s->pending[s->user[u]] == 0) push_ready(s, &ready, s->user[u]);
     }
 }
 
@@ -262,20 +300,23 @@ static uint32_t registers_of(schedule *s, const uint32_t *order, size_t count) {
 
 pinn_status pn_vertices_schedule(const pn_vertices *graph, size_t roots, uint32_t *order, size_t *count) {
     const size_t n = graph->count;
-    uint32_t *memory = pn_allocate(10 * n + 2, sizeof *memory), *greedy = pn_allocate(n, sizeof *greedy);
-    if (!memory || !greedy) {
-        pn_free(memory);
-        pn_free(greedy);
-        return PN_NO_MEMORY("a pointwise program");
+    pinn_status status = PINN_OK;
+    uint32_t *memory = pn_allocate(11 * n + 2, sizeof *memory), *greedy = pn_allocate(n, sizeof *greedy);
+    uint64_t *keys = pn_allocate(HEAP_KEYS * n, sizeof *keys);
+    if (!memory || !greedy || !keys) {
+        status = PN_NO_MEMORY("a pointwise program");
+        goto fail;
     }
     schedule s = {graph,          memory,         memory + n,     memory + 2 * n, memory + 3 * n, memory + 4 * n,
-                  memory + 6 * n, memory + 9 * n};
+                  memory + 6 * n, memory + 7 * n, memory + 10 * n};
     label_needs(&s);
     *count = order_depth_first(&s, graph->root, roots, order);
-    order_greedy(&s, order, *count, greedy);
+    order_greedy(&s, order, *count, keys, greedy);
     if (registers_of(&s, greedy, *count) < registers_of(&s, order, *count))
         for (size_t i = 0; i < *count; i++) order[i] = greedy[i];
-    pn_free(memory);
+fail:
+    pn_free(keys);
     pn_free(greedy);
-    return PINN_OK;
+    pn_free(memory);
+    return status;
 }

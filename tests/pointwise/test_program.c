@@ -308,6 +308,33 @@ START_TEST(random_programs) {
 }
 END_TEST
 
+/* A sum of many functions of one input, all of which are ready at the start: choosing among them must not take a walk over all of them
+ * each time (a lap(lap(u)) of many coordinates is such a program). 3*10^10 steps would run into the suite's time limit. */
+START_TEST(many_ready_operations) {
+    enum { MANY = 150000 };
+    pn_ir *ir;
+    ck_assert_int_eq(pn_ir_create(&ir), PINN_OK);
+    const uint32_t slot = 0;
+    const pn_stride stride = {1, 0};
+    const pn_output_kind kind = PN_STORE;
+    pn_value sum = pn_ir_const(ir, 0);
+    for (int k = 1; k <= MANY; k++)
+        sum = pn_ir_add(ir, sum, pn_ir_unary(ir, PN_OP_SIN, pn_ir_mul(ir, pn_ir_const(ir, 1e-3 * k), pn_ir_input(ir, 0))));
+    const pn_program_spec spec = {.ir = ir, .real = PN_FLOAT64, .width = 1, .input = &slot, .input_stride = &stride, .inputs = 1,
+                                  .output = &sum, .kind = &kind, .output_stride = &stride, .outputs = 1};
+    pn_program *program;
+    ck_assert_int_eq(pn_program_create(&spec, &program), PINN_OK);
+    ck_assert_uint_le(program->registers, 4); /* the running sum and the next function, not a value for each */
+    const double in = 0.7;
+    double out;
+    run(program, 1, (const void *[]){&in}, (void *[]){&out});
+    /* 150000 roundings of sums up to some hundreds: 150000 * 500 * 1e-16 */
+    ck_assert_double_eq_tol(out, pn_ir_evaluate(ir, sum, &in), 1e-8);
+    pn_program_destroy(program);
+    pn_ir_destroy(ir);
+}
+END_TEST
+
 /* a*b + c - d*e: two instructions; what no output needs is not computed and its input not read. */
 START_TEST(fuses_and_drops) {
     pn_ir *ir;
@@ -386,6 +413,8 @@ int main(void) {
     tcase_add_loop_test(lanes, runs_repeat_bit_for_bit, 0, 3);
     tcase_add_loop_test(lanes, in_place, 0, 3);
     tcase_add_loop_test(lanes, random_programs, 0, 3);
+    tcase_set_timeout(compiler, 60);
+    tcase_add_test(compiler, many_ready_operations);
     tcase_add_test(compiler, fuses_and_drops);
     tcase_add_test(compiler, creation_survives_lack_of_memory);
     suite_add_tcase(suite, lanes);
