@@ -64,6 +64,23 @@ START_TEST(sums) {
 }
 END_TEST
 
+/* A hundred widths, whose product float64 does not hold: the same shares as at any other scale. */
+START_TEST(many_coordinates) {
+    static const double scale[] = {1, 20000, 1e-5, 1e300, 1e-300};
+    enum { COORDINATES = 100, FACES = 3 };
+    static const pn_face face[FACES] = {{0, -1, 0}, {0, 1, 0}, {1, -1, 0}};
+    for (size_t k = 0; k < sizeof scale / sizeof scale[0]; k++) {
+        double lower[COORDINATES] = {0}, upper[COORDINATES];
+        size_t count[FACES], inside;
+        for (size_t i = 0; i < COORDINATES; i++) upper[i] = scale[k] * (i == 0 ? 2 : 1); /* faces of x: 1; of y: 2 */
+        pn_face_divide(face, FACES, COORDINATES, lower, upper, 40, count);
+        ck_assert(count[0] == 10 && count[1] == 10 && count[2] == 20);
+        pn_face_divide(&(pn_face){.axis = -1}, 1, COORDINATES, lower, upper, 40, &inside);
+        ck_assert(inside == 40);
+    }
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("faces");
     TCase *tests = tcase_create("faces");
@@ -71,6 +88,7 @@ int main(void) {
     tcase_add_test(tests, remainders_and_ties);
     tcase_add_test(tests, at_least_one);
     tcase_add_test(tests, sums);
+    tcase_add_test(tests, many_coordinates);
     suite_add_tcase(suite, tests);
     return test_main(suite, false);
 }
