@@ -1,4 +1,5 @@
-/* checkpoint.h5: laid out in memory, written atomically; read back with every name, shape and type checked (see checkpoint.h). */
+/* checkpoint.h5: laid out in memory, sealed, written atomically; read back with every name, shape and type checked (see
+ * checkpoint.h). */
 #include "io/checkpoint.h"
 
 #include <stddef.h>
@@ -23,7 +24,6 @@ static const struct scalar {
     {"step/phase", uint64_type, offsetof(pn_checkpoint, phase)},
     {"step/phase_step", uint64_type, offsetof(pn_checkpoint, words.phase_step)},
     {"step/optimizer_step", uint64_type, offsetof(pn_checkpoint, words.optimizer_step)},
-    {"step/rows", uint64_type, offsetof(pn_checkpoint, words.rows)},
     {"step/loss", float64_type, offsetof(pn_checkpoint, words.loss)},
     {"step/learning_rate", float64_type, offsetof(pn_checkpoint, words.learning_rate)},
     {"step/gradient_norm", float64_type, offsetof(pn_checkpoint, words.gradient_norm)},
@@ -41,7 +41,7 @@ static void *element(const pn_checkpoint *checkpoint, void *array, size_t i) {
     return (char *)array + i * pn_real_bytes(checkpoint->real);
 }
 
-static pinn_status put_attributes(const pn_hdf5 *file, const pn_checkpoint *checkpoint) {
+static pinn_status put_texts_and_attributes(const pn_hdf5 *file, const pn_checkpoint *checkpoint) {
     const int format = FORMAT;
     pinn_status status;
     PN_TRY(pn_hdf5_put_attribute(file, "format", H5T_NATIVE_INT, &format));
@@ -51,7 +51,7 @@ static pinn_status put_attributes(const pn_hdf5 *file, const pn_checkpoint *chec
     PN_TRY(pn_hdf5_put_text(file, "precision", real_name(checkpoint->real)));
     PN_TRY(pn_hdf5_put_text(file, "machine", text_or_empty(checkpoint->machine)));
     PN_TRY(pn_hdf5_put_text(file, "executor", text_or_empty(checkpoint->executor)));
-    PN_TRY(pn_hdf5_put_text(file, "config", text_or_empty(checkpoint->config)));
+    PN_TRY(pn_hdf5_put_text_dataset(file, "config", text_or_empty(checkpoint->config)));
 fail:
     return status;
 }
@@ -93,8 +93,8 @@ fail:
 static pinn_status write_file(const char *path, const pn_checkpoint *checkpoint) {
     pn_hdf5 file = {0};
     pinn_status status;
-    PN_TRY(pn_hdf5_create_image(path, &file));
-    PN_TRY(put_attributes(&file, checkpoint));
+    PN_TRY(pn_hdf5_create_sealed(path, &file));
+    PN_TRY(put_texts_and_attributes(&file, checkpoint));
     PN_TRY(each_array(&file, checkpoint, checkpoint->parameters, checkpoint->moments, checkpoint->network->fixed, put_block));
     for (size_t i = 0; i < SCALARS; i++)
         PN_TRY(pn_hdf5_put(&file, scalars[i].name, scalars[i].type(), 0, NULL, (const char *)checkpoint + scalars[i].offset));
@@ -118,7 +118,7 @@ static pinn_status open_checkpoint(const char *path, pn_hdf5 *out) {
     pn_hdf5 file = {0};
     int format = 0;
     pinn_status status;
-    PN_TRY(pn_hdf5_open(path, H5F_ACC_RDONLY, &file));
+    PN_TRY(pn_hdf5_open_sealed(path, &file));
     PN_TRY(pn_hdf5_get_attribute(&file, "format", H5T_NATIVE_INT, &format));
     if (format != FORMAT) {
         status = pn_fail(PINN_IO, "%s: is a checkpoint of format %d, this program reads format %d", path, format, FORMAT);
@@ -187,7 +187,7 @@ static pinn_status read_staged(const char *path, const pn_checkpoint *checkpoint
         PN_TRY(pn_hdf5_get(&file, scalars[i].name, scalars[i].type(), 0, NULL, (char *)&out->scalar + scalars[i].offset));
     PN_TRY(pn_hdf5_get_attribute(&file, "seed", H5T_NATIVE_UINT64, &out->scalar.seed));
     PN_TRY(pn_hdf5_get_attribute(&file, "seconds", H5T_NATIVE_DOUBLE, &out->scalar.seconds));
-    PN_TRY(pn_hdf5_get_text(&file, "config", &out->config));
+    PN_TRY(pn_hdf5_get_text_dataset(&file, "config", &out->config));
     PN_TRY(pn_hdf5_get_text(&file, "machine", &out->machine));
 fail:
     pn_hdf5_close(file.id);
@@ -234,7 +234,7 @@ pinn_status pn_checkpoint_read_config(const char *path, char **config) {
     pn_hdf5 file = {0};
     pn_hdf5_enter();
     pinn_status status = open_checkpoint(path, &file);
-    if (status == PINN_OK) status = pn_hdf5_get_text(&file, "config", config);
+    if (status == PINN_OK) status = pn_hdf5_get_text_dataset(&file, "config", config);
     pn_hdf5_close(file.id);
     pn_hdf5_leave();
     return status;

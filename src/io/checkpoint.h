@@ -1,12 +1,15 @@
 /* checkpoint.h5: all that is needed to resume exactly and to predict. Always complete: written to a temporary name, flushed to
  * disk, renamed.
  *
- *   attributes  format (int, 1), step (uint64), seed (uint64), seconds (float64), precision, machine, executor, config (the resolved TOML text)
+ *   attributes  format (int, 1), step (uint64), seed (uint64), seconds (float64), precision, machine, executor
+ *   /config              the resolved TOML text, a string of fixed length
  *   /parameters/<name>   one dataset a block of the network, by name and shape, in the run's precision
  *   /network/fixed       float64: the untrained numbers (Fourier matrix)
  *   /optimizer/m, /optimizer/v   whole vectors in the run's precision
- *   /step                the words: step, phase, phase_step, optimizer_step, rows, and the last step's scalars
- *   /unknowns            a group, empty until a problem has unknowns
+ *   /step                the words: step, phase, phase_step, optimizer_step, and the last step's scalars; not `rows`: a run that
+ * goes on counts them anew /unknowns            a group, empty until a problem has unknowns
+ *
+ * The file is sealed (hdf5_image.c): a SHA-256 over all of it is checked before anything of it is used.
  */
 #ifndef PN_IO_CHECKPOINT_H
 #define PN_IO_CHECKPOINT_H
@@ -29,10 +32,10 @@ typedef struct pn_checkpoint {
 } pn_checkpoint;
 
 pinn_status pn_checkpoint_write(const char *path, const pn_checkpoint *checkpoint);
-/* Fills parameters, moments (arrays of the caller's; moments may be NULL: not read), words, phase, seed, seconds, and the network's
- * fixed numbers: the file's Fourier matrix counts, so read before the network's numbers are copied elsewhere. Checks names and
- * shapes against `network` and the precision. `config` and `machine` are returned as owned strings (pn_free; NULL = not wanted). IO
- * errors name the file and what is missing. Nothing is written unless all of it was read. */
+/* Fills parameters, moments (arrays of the caller's; moments may be NULL: not read), words (`rows` is 0), phase, seed, seconds, and
+ * the network's fixed numbers: the file's Fourier matrix counts, so read before the network's numbers are copied elsewhere. Checks
+ * names and shapes against `network` and the precision. `config` and `machine` are returned as owned strings (pn_free; NULL = not
+ * wanted). IO errors name the file and what is missing. Nothing is written unless all of it was read. */
 pinn_status pn_checkpoint_read(const char *path, pn_checkpoint *checkpoint, char **config, char **machine);
 /* Only the stored config text (owned, pn_free), to compare before a network exists. */
 pinn_status pn_checkpoint_read_config(const char *path, char **config);

@@ -31,6 +31,17 @@ struct pn_events {
     bool failed;    /* a write went wrong: the file takes nothing more */
 };
 
+/* HDF5 writes the open record itself, in the thread that calls. */
+static void begin_writing(sigset_t *before) {
+    pn_file_guard(before);
+    pn_hdf5_enter();
+}
+
+static void end_writing(const sigset_t *before) {
+    pn_hdf5_leave();
+    pn_file_unguard(before);
+}
+
 static bool is_step(const char *quantity) { return strcmp(quantity, "step") == 0; }
 
 static void dataset_name(const char *quantity, pn_text *out) {
@@ -206,26 +217,29 @@ static pinn_status check_quantities(const char *path, const char *const *quantit
 pinn_status pn_events_create(const char *path, const char *const *quantity, size_t count, pn_events **out) {
     pinn_status status = check_quantities(path, quantity, count);
     if (status != PINN_OK) return status;
-    pn_hdf5_enter();
+    sigset_t before;
+    begin_writing(&before);
     status = start(path, quantity, count, NULL, 0, out);
-    pn_hdf5_leave();
+    end_writing(&before);
     return status;
 }
 
 pinn_status pn_events_append(pn_events *events, const double *row, size_t rows) {
     if (events->failed) return pn_fail(PINN_IO, "%s: takes no rows after a failed write", events->path);
     if (!rows) return PINN_OK;
-    pn_hdf5_enter();
+    sigset_t before;
+    begin_writing(&before);
     pinn_status status = append(events, row, rows, true);
     if (status != PINN_OK) abandon(events);
-    pn_hdf5_leave();
+    end_writing(&before);
     return status;
 }
 
 pinn_status pn_events_close(pn_events *events) {
     if (!events) return PINN_OK;
     pinn_status status = PINN_OK;
-    pn_hdf5_enter();
+    sigset_t before;
+    begin_writing(&before);
     if (!events->failed && H5Fflush(events->file.id, H5F_SCOPE_GLOBAL) < 0) {
         status = pn_hdf5_fail("%s: cannot flush the training record", events->path);
         abandon(events);
@@ -236,7 +250,7 @@ pinn_status pn_events_close(pn_events *events) {
     events->file.id = 0;
     if (status == PINN_OK && !events->failed) status = pn_file_sync(events->path);
     destroy(events);
-    pn_hdf5_leave();
+    end_writing(&before);
     return status;
 }
 
@@ -376,9 +390,10 @@ pinn_status pn_events_resume(const char *path, const char *const *quantity, size
     char *text = NULL;
     pinn_status status = check_quantities(path, quantity, count);
     if (status != PINN_OK) return status;
-    pn_hdf5_enter();
+    sigset_t before;
+    begin_writing(&before);
     status = resume(path, quantity, count, last_step, out, &text);
-    pn_hdf5_leave();
+    end_writing(&before);
     if (status == PINN_OK && warning)
         *warning = text;
     else

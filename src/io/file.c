@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "core/memory.h"
@@ -23,6 +25,32 @@ char *pn_file_join(const char *directory, const char *name) {
 const char *pn_file_temporary(const char *path, char name[PN_FILE_NAME]) {
     snprintf(name, PN_FILE_NAME, "%s.tmp", path);
     return name;
+}
+
+void pn_file_guard(sigset_t *before) {
+    sigset_t limit;
+    sigemptyset(&limit);
+    sigaddset(&limit, SIGXFSZ);
+    pthread_sigmask(SIG_BLOCK, &limit, before);
+}
+
+/* A SIGXFSZ that came meanwhile is pending for this thread; it is taken away, or it would be delivered now. */
+void pn_file_unguard(const sigset_t *before) {
+    if (!sigismember(before, SIGXFSZ)) {
+        sigset_t limit;
+        sigemptyset(&limit);
+        sigaddset(&limit, SIGXFSZ);
+        while (sigtimedwait(&limit, NULL, &(struct timespec){0}) > 0) continue;
+    }
+    pthread_sigmask(SIG_SETMASK, before, NULL);
+}
+
+pinn_status pn_file_check_regular(const char *path) {
+    struct stat info;
+    if (stat(path, &info) != 0) return pn_fail(PINN_IO, "%s: cannot open: %s", path, strerror(errno));
+    if (S_ISDIR(info.st_mode)) return pn_fail(PINN_IO, "%s: is a directory, not a file", path);
+    if (!S_ISREG(info.st_mode)) return pn_fail(PINN_IO, "%s: is no regular file", path);
+    return PINN_OK;
 }
 
 static bool write_all(int file, const char *bytes, size_t length) {
@@ -52,6 +80,8 @@ pinn_status pn_file_stage(const char *path, const void *bytes, size_t length) {
     char name[PN_FILE_NAME];
     const char *temporary = pn_file_temporary(path, name);
     pinn_status status = PINN_OK;
+    sigset_t before;
+    pn_file_guard(&before);
     int file = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (file < 0)
         status = pn_fail(PINN_IO, "%s: cannot create: %s", temporary, strerror(errno));
@@ -59,6 +89,7 @@ pinn_status pn_file_stage(const char *path, const void *bytes, size_t length) {
         status = pn_fail(PINN_IO, "%s: cannot write: %s; the old file, if any, is untouched", path, strerror(errno));
         unlink(temporary);
     }
+    pn_file_unguard(&before);
     return status;
 }
 

@@ -3,10 +3,17 @@
 #define PN_IO_FILE_H
 
 #include <limits.h>
+#include <signal.h>
 #include <stddef.h>
 
 #include "core/status.h"
 
+/* Around writes of a thread that is not the library's own: one beyond a limit of file sizes (ulimit -f) becomes EFBIG instead of a
+ * SIGXFSZ that ends the program. Nests. */
+void pn_file_guard(sigset_t *before);
+void pn_file_unguard(const sigset_t *before);
+/* An error for what is no regular file: to open a pipe or a device may wait for ever. */
+pinn_status pn_file_check_regular(const char *path);
 /* Writes `path`.tmp, flushes it to disk, renames it over `path` and flushes the directory: after a crash or on a full disk `path`
  * is the old content or the new one, whole. One writer a path: the run directory's lock sees to it. */
 pinn_status pn_file_write(const char *path, const void *bytes, size_t length);

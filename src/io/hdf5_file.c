@@ -1,4 +1,4 @@
-/* HDF5 1.10 behind a handful of functions. See the HDF5 Reference Manual, H5F (core driver, file images) and H5E (error stacks). */
+/* HDF5 1.10 behind a handful of functions. See the HDF5 Reference Manual, H5F, H5E (error stacks). */
 #include "io/hdf5_file.h"
 
 #include <errno.h>
@@ -6,7 +6,6 @@
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -60,77 +59,18 @@ void pn_hdf5_close(hid_t id) {
 
 hid_t pn_hdf5_access(void) {
     hid_t access = H5Pcreate(H5P_FILE_ACCESS);
-    if (access >= 0 && H5Pset_libver_bounds(access, H5F_LIBVER_LATEST, H5F_LIBVER_LATEST) < 0) {
+    if (access >= 0 &&
+        (H5Pset_libver_bounds(access, H5F_LIBVER_LATEST, H5F_LIBVER_LATEST) < 0 || H5Pset_metadata_read_attempts(access, 1) < 0)) {
         H5Pclose(access);
         return H5I_INVALID_HID;
     }
     return access;
 }
 
-/* HDF5 gives a closed image's memory to a callback: the only way to a file that is marked as properly closed (H5Fget_file_image
- * clears the mark but leaves the superblock's checksum wrong, HDF5 1.10). Both variables are guarded by the lock. */
-static bool capturing;
-static void *captured;
-
-static void *resize_image(void *image, size_t size, H5FD_file_image_op_t operation, void *user) {
-    (void)operation, (void)user;
-    return realloc(image, size);
-}
-
-static herr_t free_image(void *image, H5FD_file_image_op_t operation, void *user) {
-    (void)user;
-    if (capturing && operation == H5FD_FILE_IMAGE_OP_FILE_CLOSE)
-        captured = image;
-    else
-        free(image);
-    return 0;
-}
-
-pinn_status pn_hdf5_create_image(const char *path, pn_hdf5 *out) {
-    enum { GROWTH = 1 << 20 }; /* bytes the image grows by */
-    H5FD_file_image_callbacks_t callbacks = {.image_realloc = resize_image, .image_free = free_image};
-    hid_t access = pn_hdf5_access(), id = H5I_INVALID_HID;
-    /* A name that cannot exist: HDF5 would load a file it finds there. */
-    if (access >= 0 && H5Pset_fapl_core(access, GROWTH, false) >= 0 && H5Pset_file_image_callbacks(access, &callbacks) >= 0)
-        id = H5Fcreate("/dev/null/image", H5F_ACC_TRUNC, H5P_DEFAULT, access);
-    pn_hdf5_close(access);
-    if (id < 0) return pn_hdf5_fail("%s: cannot prepare the file in memory", path);
-    *out = (pn_hdf5){id, path};
-    return PINN_OK;
-}
-
-/* Length of the file in an image, whose memory is longer: "end of file address" of the superblock, versions 2 and 3, little-endian
- * (HDF5 File Format Specification 3.0, II.A). 0 = not such a file. */
-static size_t image_length(const unsigned char *image) {
-    enum { VERSION = 8, SIZE_OF_OFFSETS = 9, END_OF_FILE = 28 };
-    size_t length = 0;
-    if ((image[VERSION] != 2 && image[VERSION] != 3) || image[SIZE_OF_OFFSETS] != 8) return 0;
-    for (int i = 7; i >= 0; i--) length = length << 8 | image[END_OF_FILE + i];
-    return length;
-}
-
-pinn_status pn_hdf5_stage_image(pn_hdf5 *file) {
-    capturing = true;
-    captured = NULL;
-    bool good = H5Fclose(file->id) >= 0 && captured;
-    capturing = false;
-    const size_t size = good ? image_length(captured) : 0;
-    good = size > 0;
-    file->id = 0;
-    pinn_status status =
-        good ? pn_file_stage(file->path, captured, size) : pn_hdf5_fail("%s: cannot lay out the file in memory", file->path);
-    free(captured);
-    captured = NULL;
-    return status;
-}
-
-pinn_status pn_hdf5_write_image(pn_hdf5 *file) {
-    pinn_status status = pn_hdf5_stage_image(file);
-    return status == PINN_OK ? pn_file_commit(file->path) : status;
-}
-
 pinn_status pn_hdf5_open(const char *path, unsigned flags, pn_hdf5 *out) {
     /* HDF5 doesn't tell these cases apart. */
+    pinn_status status = pn_file_check_regular(path);
+    if (status != PINN_OK) return status;
     int probe = open(path, O_RDONLY | O_CLOEXEC);
     if (probe < 0) return pn_fail(PINN_IO, "%s: cannot open: %s", path, strerror(errno));
     char byte;
@@ -146,7 +86,7 @@ pinn_status pn_hdf5_open(const char *path, unsigned flags, pn_hdf5 *out) {
     hid_t id = access < 0 ? access : H5Fopen(path, flags, access);
     pn_hdf5_close(access);
     if (id < 0) return pn_hdf5_fail("%s: cannot open, the file is damaged or still being written", path);
-    *out = (pn_hdf5){id, path};
+    *out = (pn_hdf5){id, path, false};
     return PINN_OK;
 }
 
@@ -307,35 +247,103 @@ fail:
     return status;
 }
 
-/* Variable length, UTF-8: kept in HDF5's heap, so that no 64 KiB limit of attributes applies, and read by h5py as str. */
-static hid_t text_type(void) {
+/* ---- texts ---- */
+
+static hid_t text_type(size_t length) {
     hid_t type = H5Tcopy(H5T_C_S1);
-    if (type >= 0) {
-        H5Tset_size(type, H5T_VARIABLE);
-        H5Tset_cset(type, H5T_CSET_UTF8);
+    if (type >= 0 && (H5Tset_size(type, length + 1) < 0 || H5Tset_cset(type, H5T_CSET_UTF8) < 0)) {
+        H5Tclose(type);
+        return H5I_INVALID_HID;
     }
     return type;
 }
 
 pinn_status pn_hdf5_put_text(const pn_hdf5 *file, const char *name, const char *value) {
-    hid_t type = text_type();
-    pinn_status status = pn_hdf5_put_attribute(file, name, type, &value);
+    enum { MOST = 60000 };
+    char *cut = NULL;
+    size_t length = strlen(value);
+    if (length > MOST) {
+        length = MOST;
+        while (length && ((unsigned char)value[length] & 0xc0) == 0x80) length--;
+        value = cut = pn_duplicate(value, length);
+        if (!cut) return PN_NO_MEMORY("an attribute's text");
+    }
+    hid_t type = text_type(length);
+    pinn_status status = pn_hdf5_put_attribute(file, name, type, value);
+    pn_hdf5_close(type);
+    pn_free(cut);
+    return status;
+}
+
+pinn_status pn_hdf5_put_text_dataset(const pn_hdf5 *file, const char *name, const char *value) {
+    hid_t type = text_type(strlen(value));
+    pinn_status status = pn_hdf5_put(file, name, type, 0, NULL, value);
     pn_hdf5_close(type);
     return status;
 }
 
-pinn_status pn_hdf5_get_text(const pn_hdf5 *file, const char *name, char **value) {
-    hid_t type = text_type();
-    char *text = NULL, *copy = NULL;
+/* What H5Dread and H5Aread have in common. */
+typedef herr_t read_function(hid_t object, hid_t type, void *out);
+
+static herr_t read_dataset(hid_t set, hid_t type, void *out) { return H5Dread(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, out); }
+
+static pinn_status get_text(const pn_hdf5 *file, const char *what, const char *name, hid_t object, hid_t type, hid_t space,
+                            read_function *get, char **value) {
     pinn_status status = PINN_OK;
-    PN_TRY(pn_hdf5_get_attribute(file, name, type, &text));
-    copy = pn_duplicate(text ? text : "", text ? strlen(text) : 0);
-    if (!copy)
-        status = PN_NO_MEMORY("an attribute's text");
-    else
-        *value = copy;
+    char found[PN_HDF5_NAME], *text = NULL;
+    if (object < 0 || type < 0 || space < 0) {
+        status = pn_hdf5_fail("%s: %s \"%s\" is missing or damaged", file->path, what, name);
+        goto fail;
+    }
+    if (H5Tget_class(type) != H5T_STRING || H5Tis_variable_str(type) != 0 || H5Sget_simple_extent_npoints(space) != 1) {
+        status = pn_fail(PINN_IO, "%s: %s \"%s\" holds %s, expected one string of fixed length", file->path, what, name,
+                         type_name(type, found));
+        goto fail;
+    }
+    text = pn_allocate(H5Tget_size(type) + 1, 1);
+    if (!text) {
+        status = PN_NO_MEMORY("a text of an HDF5 file");
+        goto fail;
+    }
+    if (get(object, type, text) < 0) {
+        status = pn_hdf5_fail("%s: cannot read %s \"%s\"", file->path, what, name);
+        goto fail;
+    }
+    *value = text;
+    text = NULL;
 fail:
-    if (text) H5free_memory(text);
+    pn_free(text);
+    pn_hdf5_close(space);
     pn_hdf5_close(type);
+    pn_hdf5_close(object);
+    return status;
+}
+
+pinn_status pn_hdf5_get_text(const pn_hdf5 *file, const char *name, char **value) {
+    hid_t id = H5Aopen(file->id, name, H5P_DEFAULT), type = id < 0 ? id : H5Aget_type(id), space = id < 0 ? id : H5Aget_space(id);
+    return get_text(file, "attribute", name, id, type, space, H5Aread, value);
+}
+
+pinn_status pn_hdf5_get_text_dataset(const pn_hdf5 *file, const char *name, char **value) {
+    hid_t id = H5Dopen2(file->id, name, H5P_DEFAULT), type = id < 0 ? id : H5Dget_type(id), space = id < 0 ? id : H5Dget_space(id);
+    return get_text(file, "dataset", name, id, type, space, read_dataset, value);
+}
+
+pinn_status pn_hdf5_put_names(const pn_hdf5 *file, const char *name, const char *const *value, size_t count) {
+    size_t longest = 0;
+    for (size_t i = 0; i < count; i++) longest = strlen(value[i]) > longest ? strlen(value[i]) : longest;
+    const hsize_t shape = count;
+    char *table = pn_allocate(count, longest + 1);
+    if (!table) return PN_NO_MEMORY("a list of names");
+    for (size_t i = 0; i < count; i++) memcpy(table + i * (longest + 1), value[i], strlen(value[i]));
+    pinn_status status = PINN_OK;
+    hid_t type = text_type(longest), space = H5Screate_simple(1, &shape, NULL), attribute = H5I_INVALID_HID;
+    if (type >= 0 && space >= 0) attribute = H5Acreate2(file->id, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
+    if (attribute < 0 || H5Awrite(attribute, type, table) < 0)
+        status = pn_hdf5_fail("%s: cannot make attribute \"%s\"", file->path, name);
+    pn_hdf5_close(attribute);
+    pn_hdf5_close(space);
+    pn_hdf5_close(type);
+    pn_free(table);
     return status;
 }

@@ -65,6 +65,14 @@ static pinn_status check_bounds(const reader *r, size_t i) {
     return PINN_OK;
 }
 
+/* What is read is copied a few times and goes to the device: the limit of a set that is made here (problem/evaluation.c), 8 GB. */
+static pinn_status check_size(const reader *r, size_t points) {
+    const double numbers = (double)points * (double)(r->coordinates + 2 * r->fields);
+    if (numbers <= 1e9) return PINN_OK;
+    return pn_fail(PINN_CONFIG, "%s: %zu points of %zu coordinates and %zu fields do not fit in 8 GB; thin the file out",
+                   r->file.path, points, r->coordinates, r->fields);
+}
+
 static pinn_status read_axis(reader *r, size_t i) {
     const char *name = r->coordinate_name[i];
     if (!pn_hdf5_exists(&r->file, name))
@@ -80,8 +88,9 @@ static pinn_status read_axis(reader *r, size_t i) {
                          name, pn_hdf5_shape_name(rank, shape, found));
         goto fail;
     }
+    PN_TRY(check_size(r, shape[0]));
     r->length[i] = shape[0];
-    r->axis[i] = shape[0] > SIZE_MAX / sizeof(double) ? NULL : pn_allocate(shape[0], sizeof(double));
+    r->axis[i] = pn_allocate(shape[0], sizeof(double));
     if (!r->axis[i]) {
         status = PN_NO_MEMORY("a reference's axis");
         goto fail;
@@ -198,11 +207,11 @@ static pinn_status fill_fields(const reader *r, pn_reference *out) {
 }
 
 static pinn_status allocate(const reader *r, pn_reference *out) {
-    size_t points = 1, numbers;
-    bool fits = true;
-    for (size_t i = 0; i < (r->scattered ? 1 : r->coordinates); i++) fits &= !__builtin_mul_overflow(points, r->length[i], &points);
-    fits &= !__builtin_mul_overflow(points, r->coordinates > r->fields ? r->coordinates : r->fields, &numbers);
-    if (!fits) return PN_NO_MEMORY("a reference solution");
+    size_t points = 1;
+    for (size_t i = 0; i < (r->scattered ? 1 : r->coordinates); i++)
+        if (__builtin_mul_overflow(points, r->length[i], &points)) points = SIZE_MAX;
+    pinn_status status = check_size(r, points);
+    if (status != PINN_OK) return status;
     out->points = points;
     out->coordinate = pn_allocate(points * r->coordinates, sizeof *out->coordinate);
     out->field = pn_allocate(points * r->fields, sizeof *out->field);

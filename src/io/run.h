@@ -15,7 +15,14 @@ typedef enum pn_snapshot_state { PN_SNAPSHOT_FREE, PN_SNAPSHOT_FILLING, PN_SNAPS
 struct pn_run {
     char *path, *events_path, *checkpoint_path, *solution_path, *config_path; /* owned */
     char *warning;                                                            /* owned, or NULL */
-    int lock;                                                                 /* descriptor of the lock file; -1: none */
+    pn_run_mode mode;
+    int lock;            /* descriptor of the lock file; -1: none */
+    bool made_lock;      /* the lock file is new */
+    size_t made;         /* length of the first directory's path that was made here; 0: none was */
+    bool keeps_config;   /* config.toml is the problem file of this resumed run */
+    bool began;          /* pn_run_start has gone well */
+    bool has_checkpoint; /* on disk, of step checkpoint_step; guarded by the mutex once there is a thread */
+    uint64_t checkpoint_step;
     size_t quantities, snapshot_parameters;
     pn_real real;
     pn_events *events; /* the writer thread's while it runs */
@@ -38,6 +45,9 @@ struct pn_run {
 
     pinn_status failure; /* the first */
     char failure_message[4096];
+    bool told;       /* some call has returned it */
+    bool not_finite; /* a snapshot was dropped; the step it was of: */
+    uint64_t not_finite_step;
 };
 
 /* Mutex, conditions, queue, slot, thread. On failure nothing is left but what pn_run_writer_stop frees. */

@@ -1,5 +1,5 @@
 /* The run directory: its lock, what may be started in it, its files (see run_directory.h). flock(2) locks belong to the open file,
- * so the kernel drops them when a process ends in any way; the lock file itself stays, as removing it would race with the next run.
+ * so the kernel drops them when a process ends in any way. The lock file itself stays where a run has begun.
  */
 #include "io/run_directory.h"
 
@@ -13,20 +13,23 @@
 #include <unistd.h>
 
 #include "core/memory.h"
+#include "core/text.h"
 #include "io/file.h"
 #include "io/run.h"
 
 #define LOCK_NAME ".lock"
 
+/* First line of a config.toml that a run wrote: --force removes no other. */
+static const char written_by_a_run[] = "# The problem of this run with every default; --force overwrites this file.\n";
+
 static const struct file { /* all that a run makes */
     const char *name;
     size_t path; /* offset of its path in pn_run */
-    bool is_run; /* its presence means that a run is there */
 } files[] = {
-    {"events.h5", offsetof(pn_run, events_path), true},
-    {"checkpoint.h5", offsetof(pn_run, checkpoint_path), true},
-    {"config.toml", offsetof(pn_run, config_path), true},
-    {"solution.h5", offsetof(pn_run, solution_path), false},
+    {"events.h5", offsetof(pn_run, events_path)},
+    {"checkpoint.h5", offsetof(pn_run, checkpoint_path)},
+    {"config.toml", offsetof(pn_run, config_path)},
+    {"solution.h5", offsetof(pn_run, solution_path)},
 };
 enum { FILES = sizeof files / sizeof *files };
 
@@ -37,7 +40,8 @@ static bool exists(const char *path) {
     return lstat(path, &info) == 0;
 }
 
-static pinn_status make_directories(const char *path) {
+/* `made`, unless it is set already: the length of the first directory's path that was not there. */
+static pinn_status make_directories(const char *path, size_t *made) {
     char *part = pn_duplicate(path, strlen(path));
     if (!part) return PN_NO_MEMORY("a directory's name");
     pinn_status status = PINN_OK;
@@ -46,7 +50,9 @@ static pinn_status make_directories(const char *path) {
         char end = *c;
         *c = 0;
         struct stat info;
-        if (mkdir(part, 0777) != 0 && errno != EEXIST)
+        const bool new = mkdir(part, 0777) == 0;
+        if (new && !*made) *made = (size_t)(c - part);
+        if (!new &&errno != EEXIST)
             status = pn_fail(PINN_IO, "%s: cannot make the directory: %s", part, strerror(errno));
         else if (stat(part, &info) != 0 || !S_ISDIR(info.st_mode))
             status = pn_fail(PINN_IO, "%s: is in the way: not a directory", part);
@@ -65,47 +71,139 @@ static const char *holder(int lock, char text[64]) {
     return text;
 }
 
+/* Whether the open lock file is still the one that has the name: its holder may have removed it meanwhile, and a lock on what has
+ * no name keeps nobody out. */
+static bool has_name(int lock, const char *path) {
+    struct stat open_one, named;
+    return fstat(lock, &open_one) == 0 && stat(path, &named) == 0 && open_one.st_dev == named.st_dev &&
+           open_one.st_ino == named.st_ino;
+}
+
+/* One attempt; `again` when the directory or the lock file was removed by another run's end. */
+static pinn_status try_lock(pn_run *run, const char *path, bool *again) {
+    char text[64];
+    *again = false;
+    run->lock = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    run->made_lock = run->lock >= 0;
+    if (run->lock < 0 && errno == EEXIST) run->lock = open(path, O_RDWR | O_CLOEXEC);
+    if (run->lock < 0) {
+        *again = errno == ENOENT;
+        return pn_fail(PINN_IO, "%s: cannot open the lock file: %s", path, strerror(errno));
+    }
+    if (flock(run->lock, LOCK_EX | LOCK_NB) == 0) {
+        *again = !has_name(run->lock, path);
+        return *again ? pn_fail(PINN_IO, "%s: other runs begin and end here all the time", path) : PINN_OK;
+    }
+    return errno == EWOULDBLOCK
+               ? pn_fail(PINN_IO, "%s: another run is writing here%s; wait for it, or choose another directory with --out",
+                         run->path, holder(run->lock, text))
+               : pn_fail(PINN_IO, "%s: cannot lock: %s; choose a directory on a file system with locks by --out", path,
+                         strerror(errno));
+}
+
+/* The process number is only for the message above: a failure to write it does no harm. A file with anything else in it is
+ * somebody's. */
+static void sign_lock(int lock) {
+    char text[64];
+    const ssize_t length = pread(lock, text, sizeof text, 0);
+    if (length == sizeof text) return;
+    for (ssize_t i = 0; i < length; i++)
+        if (strchr("0123456789\n", text[i]) == NULL) return;
+    sigset_t before;
+    pn_file_guard(&before);
+    if (ftruncate(lock, 0) == 0) dprintf(lock, "%ld\n", (long)getpid());
+    pn_file_unguard(&before);
+}
+
 static pinn_status take_lock(pn_run *run) {
-    pinn_status status = PINN_OK;
-    char *path = pn_file_join(run->path, LOCK_NAME), text[64];
+    enum { ATTEMPTS = 100 };
+    char *path = pn_file_join(run->path, LOCK_NAME);
     if (!path) return PN_NO_MEMORY("a lock's name");
-    run->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (run->lock < 0)
-        status = pn_fail(PINN_IO, "%s: cannot open the lock file: %s", path, strerror(errno));
-    else if (flock(run->lock, LOCK_EX | LOCK_NB) != 0)
-        status = errno == EWOULDBLOCK
-                     ? pn_fail(PINN_IO, "%s: another run is writing here%s; wait for it, or choose another directory with --out",
-                               run->path, holder(run->lock, text))
-                     : pn_fail(PINN_IO, "%s: cannot lock: %s; choose a directory on a file system with locks by --out", path,
-                               strerror(errno));
-    pn_free(path);
-    if (status != PINN_OK) {
-        /* Not ours: release_lock must not touch what it says. */
+    pinn_status status;
+    bool again = false;
+    int attempt = 0;
+    do {
+        status = make_directories(run->path, &run->made);
+        if (status == PINN_OK) status = try_lock(run, path, &again);
+        if (status == PINN_OK) break;
+        /* Not ours: release_lock must not touch it. */
         if (run->lock >= 0) close(run->lock);
         run->lock = -1;
-        return status;
+    } while (again && ++attempt < ATTEMPTS);
+    if (status == PINN_OK) sign_lock(run->lock);
+    pn_free(path);
+    return status;
+}
+
+/* Takes back what pn_run_claim made; under the lock, so that a run that waits for it finds out (has_name). */
+static void remove_claim(pn_run *run) {
+    char *path = pn_file_join(run->path, LOCK_NAME);
+    if (path && run->made_lock) unlink(path);
+    pn_free(path);
+    for (char *end = run->path + strlen(run->path); run->made && end; end = strrchr(run->path, '/')) {
+        *end = 0;
+        if (strlen(run->path) < run->made || rmdir(run->path) != 0) break;
     }
-    /* The process number is only for the message above: a failure to write it does no harm. */
-    if (ftruncate(run->lock, 0) == 0) dprintf(run->lock, "%ld\n", (long)getpid());
-    return PINN_OK;
 }
 
 static void release_lock(pn_run *run) {
     if (run->lock < 0) return;
-    if (ftruncate(run->lock, 0) != 0) errno = 0; /* a stale number is never read: the lock is free */
+    if (!run->began) remove_claim(run);
     close(run->lock);
 }
 
-static pinn_status check_mode(pn_run *run, pn_run_mode mode) {
-    if (mode == PN_RUN_RESUME && !exists(run->checkpoint_path))
+static bool same_file(const char *a, const char *b) {
+    struct stat first, second;
+    return stat(a, &first) == 0 && stat(b, &second) == 0 && first.st_dev == second.st_dev && first.st_ino == second.st_ino;
+}
+
+/* The run's own sources must outlive it. */
+static pinn_status check_input(pn_run *run, const char *input, const char *path) {
+    if (!same_file(input, path)) return PINN_OK;
+    if (run->mode == PN_RUN_RESUME && path == run->config_path) {
+        run->keeps_config = true;
+        return PINN_OK;
+    }
+    return pn_fail(PINN_CONFIG, "%s: the run would write over this file, which it reads as %s; choose another directory with --out",
+                   path, input);
+}
+
+static pinn_status check_inputs(pn_run *run, const char *const *input, size_t inputs) {
+    char temporary[PN_FILE_NAME];
+    pinn_status status = PINN_OK;
+    for (size_t k = 0; status == PINN_OK && k < inputs; k++)
+        for (size_t i = 0; status == PINN_OK && input[k] && i < FILES; i++) {
+            status = check_input(run, input[k], *file_path(run, i));
+            if (status == PINN_OK) status = check_input(run, input[k], pn_file_temporary(*file_path(run, i), temporary));
+        }
+    return status;
+}
+
+/* FORCE removes a config.toml. */
+static pinn_status check_config_is_a_runs(const pn_run *run) {
+    char line[sizeof written_by_a_run] = {0};
+    struct stat info;
+    if (!exists(run->config_path)) return PINN_OK;
+    /* A pipe would be waited for. */
+    FILE *file = stat(run->config_path, &info) == 0 && S_ISREG(info.st_mode) ? fopen(run->config_path, "re") : NULL;
+    const bool a_runs = file && fread(line, 1, sizeof line - 1, file) > 0 && strcmp(line, written_by_a_run) == 0;
+    if (file) fclose(file);
+    if (a_runs) return PINN_OK;
+    return pn_fail(PINN_CONFIG,
+                   "%s: no run wrote this file, so --force leaves it alone; move it, or choose another directory with --out",
+                   run->config_path);
+}
+
+static pinn_status check_mode(pn_run *run) {
+    if (run->mode == PN_RUN_RESUME && !exists(run->checkpoint_path))
         return pn_fail(PINN_CONFIG, "%s: nothing to resume: there is no checkpoint.h5; start anew without --resume", run->path);
-    for (size_t i = 0; mode == PN_RUN_NEW && i < FILES; i++)
-        if (files[i].is_run && exists(*file_path(run, i)))
+    for (size_t i = 0; run->mode == PN_RUN_NEW && i < FILES; i++)
+        if (exists(*file_path(run, i)))
             return pn_fail(PINN_CONFIG,
                            "%s: a run is already there (%s); continue it with --resume, replace it with --force, or choose another "
                            "directory with --out",
                            run->path, files[i].name);
-    return PINN_OK;
+    return run->mode == PN_RUN_FORCE ? check_config_is_a_runs(run) : PINN_OK;
 }
 
 static pinn_status remove_file(const char *path) {
@@ -140,7 +238,7 @@ static pinn_status name_files(pn_run *run, const char *path) {
 static pinn_status release(pn_run *run) {
     pinn_status status = PINN_OK;
     pn_run_writer_stop(run);
-    if (run->failure != PINN_OK) status = pn_fail(run->failure, "%s", run->failure_message);
+    if (run->failure != PINN_OK && !run->told) status = pn_fail(run->failure, "%s", run->failure_message);
     pinn_status closed = pn_events_close(run->events);
     if (status == PINN_OK) status = closed;
     release_lock(run);
@@ -151,35 +249,69 @@ static pinn_status release(pn_run *run) {
     return status;
 }
 
-static pinn_status open_events(pn_run *run, const pn_run_spec *spec) {
-    if (spec->mode != PN_RUN_RESUME) return pn_events_create(run->events_path, spec->quantity, spec->quantities, &run->events);
-    return pn_events_resume(run->events_path, spec->quantity, spec->quantities, spec->resume_step, &run->events, &run->warning);
-}
-
-pinn_status pn_run_open(const pn_run_spec *spec, pn_run **out) {
-    if (!spec->path || !*spec->path || !spec->config || !spec->quantities)
-        return pn_fail(PINN_BAD_ARGUMENT, "a run needs a directory, a config and quantities");
+pinn_status pn_run_claim(const char *path, pn_run_mode mode, const char *const *input, size_t inputs, pn_run **out) {
+    if (!path || !*path) return pn_fail(PINN_BAD_ARGUMENT, "a run needs a directory");
     pn_run *run = pn_allocate(1, sizeof *run);
     if (!run) return PN_NO_MEMORY("a run directory");
     run->lock = -1;
-    run->quantities = spec->quantities;
-    run->snapshot_parameters = spec->snapshot_parameters;
-    run->real = spec->real;
+    run->mode = mode;
     pinn_status status;
-    PN_TRY(name_files(run, spec->path));
-    /* Before an old run is removed: lack of memory must not cost it. */
-    PN_TRY(pn_run_writer_allocate(run));
-    PN_TRY(make_directories(run->path));
+    PN_TRY(name_files(run, path));
+    if (mode == PN_RUN_RESUME && !exists(run->path)) PN_TRY(check_mode(run)); /* makes no directory only to find nothing in it */
     PN_TRY(take_lock(run));
-    PN_TRY(check_mode(run, spec->mode));
-    PN_TRY(remove_files(run, spec->mode == PN_RUN_FORCE));
-    PN_TRY(pn_file_write(run->config_path, spec->config, strlen(spec->config)));
-    PN_TRY(open_events(run, spec));
-    PN_TRY(pn_run_writer_start(run));
+    PN_TRY(check_inputs(run, input, inputs));
+    PN_TRY(check_mode(run));
     *out = run;
     return PINN_OK;
 fail:
-    release(run); /* nothing was queued: it cannot fail with anything worth more than `status`'s message */
+    release(run);
+    return status;
+}
+
+static pinn_status write_config(const pn_run *run, const char *config) {
+    if (run->keeps_config) return PINN_OK;
+    pn_text text = {0};
+    pn_text_string(&text, written_by_a_run);
+    pn_text_string(&text, config);
+    pinn_status status = pn_text_check(&text);
+    if (status == PINN_OK) status = pn_file_write(run->config_path, text.data, text.length);
+    pn_text_free(&text);
+    return status;
+}
+
+static pinn_status open_events(pn_run *run, const pn_run_spec *spec) {
+    if (run->mode != PN_RUN_RESUME) return pn_events_create(run->events_path, spec->quantity, spec->quantities, &run->events);
+    return pn_events_resume(run->events_path, spec->quantity, spec->quantities, spec->resume_step, &run->events, &run->warning);
+}
+
+/* A new run that could not begin leaves nothing that would be in the way of the next attempt. */
+static void remove_beginning(pn_run *run) {
+    pn_events_close(run->events);
+    run->events = NULL;
+    for (size_t i = 0; run->mode != PN_RUN_RESUME && i < FILES; i++) unlink(*file_path(run, i));
+}
+
+pinn_status pn_run_start(pn_run *run, const pn_run_spec *spec) {
+    if (run->began || !spec->config || !spec->quantities)
+        return pn_fail(PINN_BAD_ARGUMENT, "%s: a run begins once, with a config and quantities", run->path);
+    bool removed = false;
+    run->quantities = spec->quantities;
+    run->snapshot_parameters = spec->snapshot_parameters;
+    run->real = spec->real;
+    run->has_checkpoint = run->mode == PN_RUN_RESUME;
+    run->checkpoint_step = (uint64_t)spec->resume_step;
+    pinn_status status;
+    /* Before an old run is removed: lack of memory must not cost it. */
+    PN_TRY(pn_run_writer_allocate(run));
+    PN_TRY(remove_files(run, run->mode == PN_RUN_FORCE));
+    removed = true;
+    PN_TRY(write_config(run, spec->config));
+    PN_TRY(open_events(run, spec));
+    PN_TRY(pn_run_writer_start(run));
+    run->began = true;
+    return PINN_OK;
+fail:
+    if (removed) remove_beginning(run);
     return status;
 }
 

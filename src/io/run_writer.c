@@ -3,8 +3,10 @@
  * they lie.
  *
  * Order: a snapshot waits for the rows queued before it; a solution for all rows and the snapshot. After the first failure
- * everything queued is dropped, so that nobody waits for a disk that is full.
+ * everything queued is dropped, so that nobody waits for a disk that is full; a last checkpoint is not tried either: it would be of
+ * another moment than the record, and what has failed once on this disk fails again, sooner or later.
  */
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -38,6 +40,8 @@ static void *copy_array(const void *array, size_t count, size_t size) {
     return copy;
 }
 
+static char *copy_text(const char *text) { return pn_duplicate(text ? text : "", text ? strlen(text) : 0); }
+
 static void free_solution(pn_solution *s) {
     if (!s) return;
     free_names(s->coordinate_name, s->coordinates);
@@ -46,6 +50,7 @@ static void free_solution(pn_solution *s) {
     pn_free((void *)(uintptr_t)s->coordinate);
     pn_free((void *)(uintptr_t)s->field);
     pn_free((void *)(uintptr_t)s->reference);
+    pn_free((void *)(uintptr_t)s->title);
     pn_free(s);
 }
 
@@ -61,8 +66,11 @@ static pn_solution *copy_solution(const pn_solution *s) {
     copy->coordinate = copy_array(s->coordinate, s->coordinates * s->points, sizeof(double));
     copy->field = copy_array(s->field, numbers, sizeof(double));
     copy->grid = s->grid ? copy_array(s->grid, s->coordinates, sizeof(size_t)) : NULL;
+    copy->title = copy_text(s->title);
+    copy->step = s->step;
+    copy->seed = s->seed;
     copy->reference = s->reference ? copy_array(s->reference, numbers, sizeof(double)) : NULL;
-    if (copy->coordinate_name && copy->field_name && copy->coordinate && copy->field && (copy->grid || !s->grid) &&
+    if (copy->coordinate_name && copy->field_name && copy->coordinate && copy->field && copy->title && (copy->grid || !s->grid) &&
         (copy->reference || !s->reference))
         return copy;
     free_solution(copy);
@@ -75,8 +83,6 @@ static void free_texts(pn_checkpoint *snapshot) {
     pn_free((void *)(uintptr_t)snapshot->executor);
     snapshot->config = snapshot->machine = snapshot->executor = NULL;
 }
-
-static char *copy_text(const char *text) { return pn_duplicate(text ? text : "", text ? strlen(text) : 0); }
 
 /* Into the slot, which is this caller's while the state is FILLING. */
 static pinn_status fill_snapshot(pn_run *run, const pn_checkpoint *from) {
@@ -100,11 +106,27 @@ static pinn_status fill_snapshot(pn_run *run, const pn_checkpoint *from) {
 static void keep_failure(pn_run *run, pinn_status status) {
     if (status == PINN_OK || run->failure != PINN_OK) return;
     run->failure = status;
-    snprintf(run->failure_message, sizeof run->failure_message, "%s", pinn_error_message());
+    int length = snprintf(run->failure_message, sizeof run->failure_message, "%.3000s", pinn_error_message());
+    char *rest = run->failure_message + length;
+    const size_t room = sizeof run->failure_message - (size_t)length;
+    if (run->has_checkpoint)
+        snprintf(rest, room, ". Safe on disk: the checkpoint of step %llu and the record up to it; --resume goes on from there",
+                 (unsigned long long)run->checkpoint_step);
+    else
+        snprintf(rest, room, ". No checkpoint had been written yet: begin again with --force");
 }
 
-static pinn_status report_failure(const pn_run *run) {
-    return run->failure == PINN_OK ? PINN_OK : pn_fail(run->failure, "%s", run->failure_message);
+static pinn_status report_failure(pn_run *run) {
+    if (run->failure == PINN_OK) return PINN_OK;
+    run->told = true;
+    return pn_fail(run->failure, "%s", run->failure_message);
+}
+
+static pinn_status report_not_finite(const pn_run *run) {
+    if (!run->not_finite) return PINN_OK;
+    return pn_fail(PINN_NUMERIC, "%s: the state after step %llu is not finite; %s", run->path,
+                   (unsigned long long)run->not_finite_step,
+                   run->has_checkpoint ? "the last good checkpoint is kept" : "no checkpoint was written");
 }
 
 static void free_snapshot(pn_run *run) {
@@ -123,13 +145,29 @@ static void write_rows(pn_run *run) {
     run->written += rows;
 }
 
+/* Parameters and moments lie in one piece. */
+static bool is_finite(const pn_run *run) {
+    for (size_t i = 0; i < 3 * run->snapshot_parameters; i++)
+        if (!isfinite(pn_real_get(run->real, run->slot, i))) return false;
+    return true;
+}
+
 static void write_snapshot(pn_run *run) {
+    const uint64_t step = run->snapshot.words.step;
     run->snapshot_state = PN_SNAPSHOT_WRITING;
     pthread_mutex_unlock(&run->mutex);
+    const bool finite = is_finite(run);
     pinn_status status = pn_file_sync(run->events_path);
-    if (status == PINN_OK) status = pn_checkpoint_write(run->checkpoint_path, &run->snapshot);
+    if (status == PINN_OK && finite) status = pn_checkpoint_write(run->checkpoint_path, &run->snapshot);
     pthread_mutex_lock(&run->mutex);
     keep_failure(run, status);
+    if (status == PINN_OK && finite) {
+        run->has_checkpoint = true;
+        run->checkpoint_step = step;
+    } else if (!finite && !run->not_finite) {
+        run->not_finite = true;
+        run->not_finite_step = step;
+    }
     free_snapshot(run);
 }
 
@@ -291,6 +329,8 @@ pinn_status pn_run_flush(pn_run *run) {
     pthread_mutex_lock(&run->mutex);
     while (!is_idle(run)) pthread_cond_wait(&run->done, &run->mutex);
     pinn_status status = report_failure(run);
+    const pinn_status finite = status == PINN_OK ? report_not_finite(run) : status;
     pthread_mutex_unlock(&run->mutex);
-    return status == PINN_OK ? pn_file_sync(run->events_path) : status;
+    if (status == PINN_OK) status = pn_file_sync(run->events_path);
+    return status == PINN_OK ? finite : status;
 }

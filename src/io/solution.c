@@ -61,6 +61,17 @@ fail:
     return status;
 }
 
+static pinn_status put_attributes(const pn_hdf5 *file, const pn_solution *s) {
+    pinn_status status;
+    PN_TRY(pn_hdf5_put_text(file, "title", s->title ? s->title : ""));
+    PN_TRY(pn_hdf5_put_attribute(file, "step", H5T_NATIVE_UINT64, &s->step));
+    PN_TRY(pn_hdf5_put_attribute(file, "seed", H5T_NATIVE_UINT64, &s->seed));
+    PN_TRY(pn_hdf5_put_text(file, "layout", s->grid ? "grid" : "columns"));
+    PN_TRY(pn_hdf5_put_names(file, "coordinates", s->coordinate_name, s->coordinates));
+fail:
+    return status;
+}
+
 static pinn_status write_file(const char *path, const pn_solution *s) {
     pn_hdf5 file = {0};
     double *error = pn_allocate(s->points, sizeof *error);
@@ -70,6 +81,7 @@ static pinn_status write_file(const char *path, const pn_solution *s) {
     shape[0] = s->points;
     for (size_t i = 0; s->grid && i < s->coordinates; i++) shape[i] = s->grid[i];
     PN_TRY(pn_hdf5_create_image(path, &file));
+    PN_TRY(put_attributes(&file, s));
     for (size_t i = 0; i < s->coordinates; i++) PN_TRY(put_axis(&file, s, i));
     for (size_t f = 0; f < s->fields; f++) PN_TRY(put_field(&file, s, f, shape, error));
     PN_TRY(pn_hdf5_write_image(&file));

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "core/status.h"
 
@@ -14,10 +15,13 @@ typedef struct pn_solution {
     const double *coordinate; /* [coordinates][points] */
     const double *field;      /* [fields][points] */
     const double *reference;  /* [fields][points], NaN rows where there is none; may be NULL */
+    const char *title;        /* the problem's; NULL: none */
+    uint64_t step, seed;      /* of the run, when the fields were computed */
 } pn_solution;
 
 /* Grid: 1-D axis datasets named as the coordinates, fields in domain order (/u), /reference/u, /error/u = u - reference. Scattered:
- * equal-length columns. Atomic like a checkpoint. */
+ * equal-length columns. Attributes of the root: title, step, seed, coordinates (their names, in the order of the fields' axes),
+ * layout ("grid" or "columns"). Atomic like a checkpoint. */
 pinn_status pn_solution_write(const char *path, const pn_solution *solution);
 
 typedef struct pn_reference { /* what a reference file holds, laid out as an evaluation set */
@@ -29,8 +33,9 @@ typedef struct pn_reference { /* what a reference file holds, laid out as an eva
     double error;       /* attribute "error" of the file (the reference's own relative error), NaN when absent */
 } pn_reference;
 
-/* Errors (IO or CONFIG, naming file and dataset): missing file, no HDF5 file, a coordinate's axis missing, a field's shape that
- * does not fit the axes, no field of the problem in it, coordinates outside [lower, upper] by more than rounding. */
+/* Errors (IO or CONFIG, naming file and dataset): missing file, no regular file, no HDF5 file, more than 8 GB of numbers, a
+ * coordinate's axis missing, a field's shape that does not fit the axes, no field of the problem in it, coordinates outside [lower,
+ * upper] by more than rounding. */
 pinn_status pn_reference_read(const char *path, const char *const *coordinate_name, const double *lower, const double *upper,
                               size_t coordinates, const char *const *field_name, size_t fields, pn_reference *out);
 void pn_reference_free(pn_reference *reference);

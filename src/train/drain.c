@@ -2,7 +2,6 @@
  * And the way back: resuming from a checkpoint. */
 #include <math.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "train/training.h"
 
@@ -84,10 +83,8 @@ static pinn_status rows_and_snapshot_landed(void *user) {
     pinn_training *training = user;
     pinn_status status = hand_over(training);
     pn_checkpoint checkpoint = landed_checkpoint(training);
-    /* A state that has gone wrong must not replace the last good one on disk. */
-    bool good = isfinite(checkpoint.words.loss) && isfinite(checkpoint.words.gradient_norm);
     bool taken;
-    if (status == PINN_OK && training->run && good) status = pn_run_snapshot(training->run, &checkpoint, false, &taken);
+    if (status == PINN_OK && training->run) status = pn_run_snapshot(training->run, &checkpoint, false, &taken);
     return status;
 }
 
@@ -123,6 +120,7 @@ pinn_status pn_checkpoint_now(pinn_training *training) {
     PN_TRY(pinn_context_synchronize(training->context));
     PN_TRY(pn_run_flush(training->run));
 fail:
+    if (status == PINN_NUMERIC) training->stop_reason = "nan";
     return status;
 }
 
@@ -139,6 +137,23 @@ static pinn_status compare_configs(const pinn_training *training, const char *pa
 fail:
     pn_text_free(&differences);
     return status;
+}
+
+/* Step, phase and step in the phase must fit each other and the config, whose earlier phases are those of the checkpoint. */
+static pinn_status check_progress(const pinn_training *t, const char *path, const pn_checkpoint *c) {
+    const pn_config *config = t->config;
+    uint64_t before = 0;
+    if (c->phase >= config->phase_count)
+        return pn_fail(PINN_CONFIG, "%s: stands in [[train]] number %llu, but the config has %zu", path, (unsigned long long)c->phase + 1,
+                       config->phase_count);
+    for (size_t i = 0; i < c->phase; i++) before += config->phase[i].steps;
+    const uint64_t steps = config->phase[c->phase].steps;
+    if (c->words.phase_step > steps || c->words.step != before + c->words.phase_step || c->words.optimizer_step > c->words.step)
+        return pn_fail(PINN_CONFIG,
+                       "%s: stands at step %llu, step %llu of [[train]] number %llu: the config has %llu steps there, after %llu others",
+                       path, (unsigned long long)c->words.step, (unsigned long long)c->words.phase_step,
+                       (unsigned long long)c->phase + 1, (unsigned long long)steps, (unsigned long long)before);
+    return PINN_OK;
 }
 
 static pinn_status restore_state(pinn_training *t, const pn_checkpoint *checkpoint) {
@@ -169,10 +184,6 @@ pinn_status pn_training_resume(pinn_training *training) {
     pinn_status status;
     pn_text_printf(&path, "%s/checkpoint.h5", training->directory);
     PN_TRY(pn_text_check(&path));
-    if (access(path.data, F_OK) != 0) {
-        status = pn_fail(PINN_CONFIG, "%s is not there: nothing to resume. Run without --resume to begin", path.data);
-        goto fail;
-    }
     PN_TRY(pn_checkpoint_read_config(path.data, &stored));
     PN_TRY(compare_configs(training, path.data, stored));
     checkpoint.parameters = pn_allocate(count, bytes);
@@ -182,11 +193,7 @@ pinn_status pn_training_resume(pinn_training *training) {
         goto fail;
     }
     PN_TRY(pn_checkpoint_read(path.data, &checkpoint, NULL, &training->stored_machine));
-    if (checkpoint.phase >= training->config->phase_count) {
-        status = pn_fail(PINN_CONFIG, "%s: stands in [[train]] number %llu, but the config has %zu", path.data,
-                         (unsigned long long)checkpoint.phase, training->config->phase_count);
-        goto fail;
-    }
+    PN_TRY(check_progress(training, path.data, &checkpoint));
     PN_TRY(restore_state(training, &checkpoint));
 fail:
     pn_free(checkpoint.moments);

@@ -138,7 +138,10 @@ pinn_status pn_finish_solution(pinn_training *training) {
                                   .grid = problem->evaluation_grid,
                                   .coordinate = problem->evaluation_coordinate,
                                   .field = field,
-                                  .reference = training->has_evaluation ? problem->reference : NULL};
+                                  .reference = training->has_evaluation ? problem->reference : NULL,
+                                  .title = training->config->title.text,
+                                  .step = training->step,
+                                  .seed = training->seed};
     if (training->run) PN_TRY(pn_run_solution(training->run, &solution));
 fail:
     pn_free(field);

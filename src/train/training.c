@@ -209,20 +209,29 @@ static pinn_status name_directory(pinn_training *training, const pinn_options *o
     return pn_text_check(&path);
 }
 
-static pinn_status open_run(pinn_training *training, const pinn_options *options) {
+/* Before the checkpoint is read or anything heavy is made: from here on no other run writes into the directory. */
+static pinn_status claim_directory(pinn_training *training, const pinn_options *options) {
+    const pn_run_mode mode = options->resume ? PN_RUN_RESUME : options->force ? PN_RUN_FORCE : PN_RUN_NEW;
+    char *reference = training->config->reference_file.text ? pn_config_reference_path(training->config) : NULL;
+    if (training->config->reference_file.text && !reference) return PN_NO_MEMORY("a path");
+    const char *const input[] = {options->config, reference};
+    pinn_status status = pn_run_claim(training->directory, mode, input, 2, &training->run);
+    pn_free(reference);
+    return status;
+}
+
+static pinn_status begin_run(pinn_training *training) {
     char **names = NULL;
     size_t count = 0;
     pinn_status status;
     PN_TRY(pn_event_names(training, &names, &count));
-    const pn_run_spec spec = {.path = training->directory,
-                              .mode = options->resume ? PN_RUN_RESUME : options->force ? PN_RUN_FORCE : PN_RUN_NEW,
-                              .config = pn_text_get(&training->resolved),
+    const pn_run_spec spec = {.config = pn_text_get(&training->resolved),
                               .quantity = (const char *const *)names,
                               .quantities = count,
                               .resume_step = (int64_t)training->step,
                               .snapshot_parameters = training->network->parameters,
                               .real = training->config->real};
-    PN_TRY(pn_run_open(&spec, &training->run));
+    PN_TRY(pn_run_start(training->run, &spec));
     if (pn_run_warning(training->run)) pn_note(training, "%s", pn_run_warning(training->run));
 fail:
     pn_event_names_free(names, count);
@@ -265,6 +274,7 @@ pinn_status pinn_training_create(const pinn_options *options, pinn_training **ou
         goto fail;
     }
     PN_TRY(name_directory(training, options));
+    if (training->directory) PN_TRY(claim_directory(training, options));
     PN_TRY(create_network(training));
     PN_TRY(create_device_side(training, &context));
     if (options->resume && training->directory) PN_TRY(pn_training_resume(training));
@@ -272,7 +282,7 @@ pinn_status pinn_training_create(const pinn_options *options, pinn_training **ou
     PN_TRY(describe_machine(training));
     PN_TRY(pn_training_create_evaluation(training));
     PN_TRY(pn_drain_create(training));
-    if (training->directory) PN_TRY(open_run(training, options));
+    if (training->directory) PN_TRY(begin_run(training));
     training->compile_for = NULL; /* a later phase need not */
     *out = training;
     return PINN_OK;
@@ -284,7 +294,7 @@ fail:
 void pinn_training_destroy(pinn_training *t) {
     if (!t) return;
     if (t->context) pinn_context_synchronize(t->context);
-    pn_run_close(t->run);
+    if (pn_run_close(t->run) != PINN_OK) pn_note(t, "%s", pinn_error_message()); /* only what pinn_training_run has not returned */
     pinn_graph *const graph[] = {t->drain[1], t->drain[0], t->prediction_graph, t->evaluation_graph, t->sample_graph, t->step_graph};
     for (size_t i = 0; i < sizeof graph / sizeof graph[0]; i++) pinn_graph_destroy(graph[i]);
     pn_pass_destroy(t->evaluation);

@@ -38,9 +38,9 @@ __attribute__((unused)) static void remove_test_directory(void) {
 
 /* "test_directory/name"; results live for a test. */
 __attribute__((unused)) static const char *in_directory(const char *name) {
-    static char path[64][256];
+    static char path[4096][256];
     static unsigned next;
-    char *out = path[next++ % 64];
+    char *out = path[next++ % 4096];
     snprintf(out, sizeof path[0], "%s/%s", test_directory, name);
     return out;
 }

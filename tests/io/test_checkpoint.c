@@ -5,6 +5,8 @@
 
 #include "core/memory.h"
 #include "io/checkpoint.h"
+#include "io/hdf5_file.h"
+#include "io/sha256.h"
 #include "io_test.h"
 
 typedef struct state { /* a checkpoint with its arrays */
@@ -62,9 +64,11 @@ START_TEST(round_trip_is_exact) {
     char *config = NULL, *machine = NULL, *config_only = NULL;
     fill(&written, (pn_real)_i);
     prepare(&read, (pn_real)_i);
+    read.checkpoint.words.rows = 9;
     ck_ok(pn_checkpoint_write(path, &written.checkpoint));
     written.network.fixed[2] = 5; /* the file's fixed numbers count */
     ck_ok(pn_checkpoint_read(path, &read.checkpoint, &config, &machine));
+    written.checkpoint.words.rows = 0; /* counted anew by the run that goes on */
     check_equal(&written, &read);
     ck_assert_double_eq(read.network.fixed[1], -1.0 / 3);
     ck_assert_double_eq(read.network.fixed[2], 1e-300);
@@ -144,15 +148,99 @@ START_TEST(files_that_are_no_checkpoint) {
     fill(&s, PN_FLOAT32);
     check_refused(path, &s, "No such file", "");
     write_text(path, "this is text");
-    check_refused(path, &s, "not an HDF5 file", "");
+    check_refused(path, &s, "no seal", "");
     write_text(path, "");
-    check_refused(path, &s, "not an HDF5 file", "");
+    check_refused(path, &s, "no seal", "");
     ck_assert_int_eq(pn_checkpoint_read_config(path, &config), PINN_IO);
     ck_assert_ptr_null(config);
     check_refused(test_directory, &s, "directory", "");
     hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
     H5Fclose(file);
-    check_refused(path, &s, "attribute \"format\" is missing", "");
+    check_refused(path, &s, "no seal", "");
+    ck_assert_int_eq(unlink(path), 0);
+    ck_assert_int_eq(mkfifo(path, 0666), 0); /* would be waited for */
+    check_refused(path, &s, "no regular file", "");
+}
+END_TEST
+
+/* The whole file; the caller frees it. */
+static char *read_bytes(const char *path, size_t *length) {
+    FILE *file = fopen(path, "r");
+    char *bytes = malloc(1 << 20);
+    ck_assert_ptr_nonnull(file);
+    *length = fread(bytes, 1, 1 << 20, file);
+    fclose(file);
+    return bytes;
+}
+
+static void write_bytes(const char *path, const char *bytes, size_t length) {
+    FILE *file = fopen(path, "w");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_uint_eq(fwrite(bytes, 1, length, file), length);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+/* HDF5 must see none of this: damaged metadata can keep it busy for ever. */
+START_TEST(every_damaged_byte_is_found) {
+    const char *path = in_directory("checkpoint.h5");
+    state s;
+    size_t length;
+    char *config = NULL;
+    fill(&s, PN_FLOAT32);
+    ck_ok(pn_checkpoint_write(path, &s.checkpoint));
+    char *bytes = read_bytes(path, &length);
+    ck_assert_uint_gt(length, 2000);
+    for (size_t i = 0; i < length; i += 3) {
+        bytes[i] ^= (char)(1 << i % 8);
+        write_bytes(path, bytes, length);
+        check_refused(path, &s, "is damaged", "");
+        ck_assert_int_eq(pn_checkpoint_read_config(path, &config), PINN_IO);
+        bytes[i] ^= (char)(1 << i % 8);
+    }
+    write_bytes(path, bytes, length + 1);
+    check_refused(path, &s, "is damaged", "--force");
+    write_bytes(path, bytes, length);
+    ck_ok(pn_checkpoint_read(path, &s.checkpoint, NULL, NULL));
+    free(bytes);
+}
+END_TEST
+
+/* After a change from outside: what the file's first line says, done here. */
+static void seal(const char *path) {
+    size_t length;
+    char *bytes = read_bytes(path, &length), hex[PN_SHA256_HEX];
+    pn_sha256 hash;
+    ck_assert_uint_gt(length, PN_HDF5_SEAL);
+    pn_sha256_begin(&hash);
+    pn_sha256_add(&hash, bytes + PN_HDF5_SEAL, length - PN_HDF5_SEAL);
+    pn_sha256_end(&hash, hex);
+    memcpy(strchr(bytes, '\n') + 1, hex, PN_SHA256_HEX - 1);
+    write_bytes(path, bytes, length);
+    free(bytes);
+}
+
+START_TEST(the_first_line_tells_the_checksum) {
+    const char *path = in_directory("checkpoint.h5");
+    char command[512];
+    state s;
+    fill(&s, PN_FLOAT64);
+    ck_ok(pn_checkpoint_write(path, &s.checkpoint));
+    snprintf(command, sizeof command, "[ \"$(tail -c +513 %s | sha256sum | cut -d' ' -f1)\" = \"$(sed -n 2p %s)\" ]", path, path);
+    ck_assert_int_eq(system(command), 0);
+}
+END_TEST
+
+/* Nothing may lie in the global heap, which has no checksum: HDF5 marks it with GCOL, old groups with SNOD, TREE or HEAP. */
+START_TEST(all_metadata_has_checksums) {
+    static const char *const marks[] = {"GCOL", "SNOD", "TREE", "HEAP"};
+    const char *path = in_directory("checkpoint.h5");
+    state s;
+    size_t length;
+    fill(&s, PN_FLOAT64);
+    ck_ok(pn_checkpoint_write(path, &s.checkpoint));
+    char *bytes = read_bytes(path, &length);
+    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) ck_assert_ptr_null(memmem(bytes, length, marks[i], 4));
+    free(bytes);
 }
 END_TEST
 
@@ -173,9 +261,9 @@ END_TEST
 /* Each object removed or replaced by something else. */
 START_TEST(missing_or_strange_objects) {
     static const char *const dataset[] = {
-        "parameters/layer0/bias", "network/fixed",       "optimizer/m", "optimizer/v", "step/step", "step/phase",
-        "step/root_correction"};
-    static const char *const attribute[] = {"format", "seed", "precision", "config", "machine"};
+        "parameters/layer0/bias", "network/fixed", "optimizer/m", "optimizer/v", "step/step", "step/phase",
+        "step/root_correction",   "config"};
+    static const char *const attribute[] = {"format", "seed", "precision", "machine"};
     const char *path = in_directory("checkpoint.h5");
     state s;
     fill(&s, PN_FLOAT32);
@@ -184,6 +272,7 @@ START_TEST(missing_or_strange_objects) {
         hid_t file = open_plain(path, H5F_ACC_RDWR);
         ck_assert_int_ge(H5Ldelete(file, dataset[i], H5P_DEFAULT), 0);
         H5Fclose(file);
+        seal(path);
         check_refused(path, &s, dataset[i], "is missing");
         file = open_plain(path, H5F_ACC_RDWR);
         const hsize_t shape[3] = {1, 1, 1};
@@ -193,6 +282,7 @@ START_TEST(missing_or_strange_objects) {
         H5Dclose(set);
         H5Sclose(space);
         H5Fclose(file);
+        seal(path);
         check_refused(path, &s, dataset[i], "holds int16, expected");
     }
     for (size_t i = 0; i < sizeof attribute / sizeof *attribute; i++) {
@@ -200,6 +290,7 @@ START_TEST(missing_or_strange_objects) {
         hid_t file = open_plain(path, H5F_ACC_RDWR);
         ck_assert_int_ge(H5Adelete(file, attribute[i]), 0);
         H5Fclose(file);
+        seal(path);
         check_refused(path, &s, attribute[i], "is missing");
     }
     ck_ok(pn_checkpoint_write(path, &s.checkpoint));
@@ -208,6 +299,7 @@ START_TEST(missing_or_strange_objects) {
     ck_assert_int_ge(H5Awrite(format, H5T_NATIVE_INT, &later), 0);
     H5Aclose(format);
     H5Fclose(file);
+    seal(path);
     check_refused(path, &s, "format 2", "reads format 1");
 }
 END_TEST
@@ -232,6 +324,7 @@ START_TEST(full_disk_leaves_the_old_checkpoint) {
     ck_assert(!is_there(in_directory("checkpoint.h5.tmp")));
     prepare(&read, PN_FLOAT64);
     ck_ok(pn_checkpoint_read(path, &read.checkpoint, NULL, NULL));
+    old.checkpoint.words.rows = 0;
     check_equal(&old, &read);
     ck_assert_int_eq(pn_checkpoint_write(in_directory("nowhere/checkpoint.h5"), &new.checkpoint), PINN_IO);
     ck_assert_msg(strstr(pinn_error_message(), "No such file") != NULL, "%s", pinn_error_message());
@@ -292,6 +385,7 @@ START_TEST(every_allocation_may_fail) {
         pn_free(machine);
     }
     ck_assert_int_gt(n, 5);
+    s.checkpoint.words.rows = 0;
     check_equal(&s, &read);
 }
 END_TEST
@@ -305,6 +399,9 @@ int main(void) {
     tcase_add_test(test, long_configs_and_no_fixed_numbers);
     tcase_add_test(test, other_networks_and_precisions_are_refused);
     tcase_add_test(test, files_that_are_no_checkpoint);
+    tcase_add_test(test, every_damaged_byte_is_found);
+    tcase_add_test(test, the_first_line_tells_the_checksum);
+    tcase_add_test(test, all_metadata_has_checksums);
     tcase_add_test(test, truncated_files);
     tcase_add_test(test, missing_or_strange_objects);
     tcase_add_test(test, full_disk_leaves_the_old_checkpoint);

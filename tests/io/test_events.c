@@ -187,6 +187,38 @@ START_TEST(damaged_records_are_kept_aside) {
 }
 END_TEST
 
+/* Whatever bytes are damaged, resuming ends, soon, with the rows or with the record kept aside. HDF5's SWMR readers by themselves
+ * would try damaged metadata a hundred times, with growing waits. */
+START_TEST(damage_anywhere_is_no_hang) {
+    enum { MOST = 1 << 20 };
+    const char *path = in_directory("events.h5");
+    char *bytes = malloc(MOST);
+    int kept_aside = 0;
+    make_file(path, 40);
+    FILE *file = fopen(path, "r");
+    const size_t length = fread(bytes, 1, MOST, file);
+    fclose(file);
+    for (size_t i = 0; i < length; i += 61) {
+        pn_events *events = NULL;
+        char *warning = NULL;
+        file = fopen(path, "w");
+        fwrite(bytes, 1, i, file);
+        for (size_t k = i; k < length && k < i + 8; k++) fputc(bytes[k] ^ 0x55, file);
+        if (i + 8 < length) fwrite(bytes + i + 8, 1, length - i - 8, file);
+        fclose(file);
+        ck_ok(pn_events_resume(path, quantities, COUNT, 100, &events, &warning));
+        ck_ok(pn_events_close(events));
+        if (warning) {
+            kept_aside++;
+            ck_assert_int_eq(unlink(in_directory("events.h5.damaged")), 0);
+        }
+        pn_free(warning);
+    }
+    ck_assert_int_gt(kept_aside, 10);
+    free(bytes);
+}
+END_TEST
+
 /* Rows that a crash of the machine left as zeros are no rows. */
 START_TEST(resume_stops_where_steps_go_back) {
     const char *path = in_directory("events.h5");
@@ -247,6 +279,32 @@ START_TEST(full_disk_at_the_start_leaves_the_old_file) {
 }
 END_TEST
 
+/* In the program's own thread, where SIGXFSZ is neither blocked nor ignored. The record is laid out, opened, or neither. */
+START_TEST(file_size_limits_are_errors_not_signals) {
+    const char *path = in_directory("events.h5");
+    struct rlimit before, limit;
+    int failures = 0;
+    ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &before), 0);
+    for (rlim_t bytes = 0; bytes < 40000; bytes += 1500) {
+        pn_events *events = NULL;
+        limit = (struct rlimit){bytes, before.rlim_max};
+        setrlimit(RLIMIT_FSIZE, &limit);
+        pinn_status status = pn_events_create(path, quantities, COUNT, &events), appended = PINN_OK, closed = PINN_OK;
+        if (status == PINN_OK) {
+            appended = append_rows(events, 0, 600);
+            closed = pn_events_close(events);
+        }
+        setrlimit(RLIMIT_FSIZE, &before);
+        ck_assert_msg(status == PINN_OK || status == PINN_IO, "%s", pinn_error_message());
+        ck_assert(closed == PINN_OK || closed == PINN_IO);
+        failures += status != PINN_OK || appended != PINN_OK;
+        ck_assert(!is_there(in_directory("events.h5.tmp")));
+        if (status == PINN_OK) ck_assert_int_ge(check_file(path, H5F_ACC_RDONLY | H5F_ACC_SWMR_READ, false), 0);
+    }
+    ck_assert_int_gt(failures, 5);
+}
+END_TEST
+
 START_TEST(every_allocation_may_fail) {
     const char *path = in_directory("events.h5");
     pinn_status status = PINN_NO_MEMORY;
@@ -284,8 +342,10 @@ int main(void) {
     tcase_add_test(test, resume_keeps_rows_up_to_the_step);
     tcase_add_test(test, resume_fills_new_quantities_with_nan);
     tcase_add_test(test, damaged_records_are_kept_aside);
+    tcase_add_test(test, damage_anywhere_is_no_hang);
     tcase_add_test(test, resume_stops_where_steps_go_back);
     tcase_add_loop_test(test, full_disk_costs_no_earlier_row, 0, 12);
+    tcase_add_test(test, file_size_limits_are_errors_not_signals);
     tcase_add_test(test, full_disk_at_the_start_leaves_the_old_file);
     tcase_add_test(test, every_allocation_may_fail);
     suite_add_tcase(suite, test);

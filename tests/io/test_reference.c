@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "core/memory.h"
+#include "io/hdf5_file.h"
 #include "io/solution.h"
 #include "io_test.h"
 
@@ -39,7 +40,10 @@ START_TEST(solutions_are_references) {
                      .grid = _i ? grid : NULL,
                      .coordinate = coordinate,
                      .field = field,
-                     .reference = reference};
+                     .reference = reference,
+                     .title = _i ? "heat" : NULL,
+                     .step = 1ull << 60,
+                     .seed = 7};
     ck_ok(pn_solution_write(path, &s));
     pn_reference r = {0};
     ck_ok(read_reference(path, &r));
@@ -60,6 +64,55 @@ START_TEST(solutions_are_references) {
     }
     H5Gclose(group);
     H5Fclose(file);
+}
+END_TEST
+
+START_TEST(solutions_say_what_they_are) {
+    enum { LONG = 100000 };
+    const char *path = in_directory("solution.h5");
+    const size_t grid[] = {NX, NT};
+    double coordinate[2 * POINTS], field[2 * POINTS], reference[2 * POINTS];
+    char *title = malloc(LONG + 1), *text = NULL, names[2][2];
+    fill_grid(coordinate, field, reference);
+    for (int i = 0; i < LONG; i++) title[i] = "\xc3\xa4"[i % 2]; /* umlauts: the cut must not halve one */
+    title[LONG] = 0;
+    pn_solution s = {.coordinates = 2,
+                     .fields = 2,
+                     .points = POINTS,
+                     .coordinate_name = coordinates,
+                     .field_name = fields,
+                     .grid = grid,
+                     .coordinate = coordinate,
+                     .field = field,
+                     .title = title,
+                     .step = 123,
+                     .seed = UINT64_MAX};
+    ck_ok(pn_solution_write(path, &s));
+    pn_hdf5 file;
+    uint64_t number = 0;
+    pn_hdf5_enter();
+    ck_ok(pn_hdf5_open(path, H5F_ACC_RDONLY, &file));
+    ck_ok(pn_hdf5_get_attribute(&file, "step", H5T_NATIVE_UINT64, &number));
+    ck_assert_uint_eq(number, 123);
+    ck_ok(pn_hdf5_get_attribute(&file, "seed", H5T_NATIVE_UINT64, &number));
+    ck_assert_uint_eq(number, UINT64_MAX);
+    ck_ok(pn_hdf5_get_text(&file, "title", &text));
+    ck_assert_uint_eq(strlen(text) % 2, 0);
+    ck_assert(strlen(text) > 50000 && strncmp(text, title, strlen(text)) == 0);
+    pn_free(text);
+    ck_ok(pn_hdf5_get_text(&file, "layout", &text));
+    ck_assert_str_eq(text, "grid");
+    pn_free(text);
+    hid_t attribute = H5Aopen(file.id, "coordinates", H5P_DEFAULT), type = H5Aget_type(attribute);
+    ck_assert_uint_eq(H5Tget_size(type), 2);
+    ck_assert_int_ge(H5Aread(attribute, type, names), 0);
+    ck_assert_str_eq(names[0], "x");
+    ck_assert_str_eq(names[1], "t");
+    H5Tclose(type);
+    H5Aclose(attribute);
+    pn_hdf5_close(file.id);
+    pn_hdf5_leave();
+    free(title);
 }
 END_TEST
 
@@ -225,6 +278,45 @@ START_TEST(every_fault_is_named) {
 }
 END_TEST
 
+/* Each would be waited for, or read for ever. */
+START_TEST(only_regular_files_are_opened) {
+    const char *path = in_directory("reference.h5");
+    ck_assert_int_eq(mkfifo(path, 0666), 0);
+    check_refused(0, PINN_IO, "no regular file", "");
+    ck_assert_int_eq(unlink(path), 0);
+    ck_assert_int_eq(symlink("/dev/zero", path), 0);
+    check_refused(0, PINN_IO, "no regular file", "");
+    ck_assert_int_eq(unlink(path), 0);
+    ck_assert_int_eq(mkdir(path, 0777), 0);
+    check_refused(0, PINN_IO, "is a directory", "");
+}
+END_TEST
+
+/* A file of a few kilobytes may say that it holds more than fits anywhere. */
+static void put_huge(hid_t file, const char *name, int rank, hsize_t n0, hsize_t n1) {
+    const hsize_t shape[2] = {n0, n1}, chunk[2] = {1, 1};
+    hid_t space = H5Screate_simple(rank, shape, NULL), layout = H5Pcreate(H5P_DATASET_CREATE);
+    H5Pset_chunk(layout, rank, chunk);
+    hid_t set = H5Dcreate2(file, name, H5T_IEEE_F64LE, space, H5P_DEFAULT, layout, H5P_DEFAULT);
+    ck_assert_int_ge(set, 0);
+    H5Dclose(set);
+    H5Pclose(layout);
+    H5Sclose(space);
+}
+
+START_TEST(sizes_are_limited) {
+    enum { MANY = 60000 };
+    hid_t file = begin("x");
+    put_huge(file, "x", 1, 1ull << 40, 0);
+    check_refused(file, PINN_CONFIG, "1099511627776 points", "8 GB");
+    file = new_file();
+    put_huge(file, "x", 1, MANY, 0);
+    put_huge(file, "t", 1, MANY, 0);
+    put_huge(file, "u", 2, MANY, MANY);
+    check_refused(file, PINN_CONFIG, "3600000000 points", "8 GB");
+}
+END_TEST
+
 /* Columns and grids in one file contradict each other. */
 START_TEST(mixed_layouts_are_refused) {
     const double square[] = {0, 0.5, 1};
@@ -292,11 +384,14 @@ int main(void) {
     tcase_add_checked_fixture(test, make_test_directory, remove_test_directory);
     tcase_set_timeout(test, 120);
     tcase_add_loop_test(test, solutions_are_references, 0, 2);
+    tcase_add_test(test, solutions_say_what_they_are);
     tcase_add_test(test, wrong_solutions_are_refused);
     tcase_add_test(test, number_types_are_converted);
     tcase_add_test(test, one_coordinate_reads_as_a_grid);
     tcase_add_test(test, rounded_bounds_count_as_the_bound);
     tcase_add_test(test, every_fault_is_named);
+    tcase_add_test(test, only_regular_files_are_opened);
+    tcase_add_test(test, sizes_are_limited);
     tcase_add_test(test, mixed_layouts_are_refused);
     tcase_add_test(test, truncated_files);
     tcase_add_test(test, every_allocation_may_fail);

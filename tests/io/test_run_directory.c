@@ -1,6 +1,10 @@
 /* The run directory: who may start in it, what is removed, one writer at a time; rows and snapshots arrive complete and in order; a
  * full disk stops the run with the files readable. */
+#include <fcntl.h>
+#include <math.h>
 #include <pthread.h>
+#include <sys/file.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "core/memory.h"
@@ -13,10 +17,8 @@
 static const char *const quantities[] = {"step", "loss/total", "loss/heat"};
 enum { COUNT = 3 };
 
-static pn_run_spec spec_of(pn_run_mode mode) {
-    return (pn_run_spec){.path = in_directory("runs/heat/"),
-                         .mode = mode,
-                         .config = "title = \"heat\"\n",
+static pn_run_spec spec(void) {
+    return (pn_run_spec){.config = "title = \"heat\"\n",
                          .quantity = quantities,
                          .quantities = COUNT,
                          .resume_step = 1000,
@@ -24,9 +26,18 @@ static pn_run_spec spec_of(pn_run_mode mode) {
                          .real = PN_FLOAT64};
 }
 
+static pinn_status claim(pn_run_mode mode, pn_run **run) { return pn_run_claim(in_directory("runs/heat/"), mode, NULL, 0, run); }
+
 static pinn_status try_open(pn_run_mode mode, pn_run **run) {
-    pn_run_spec spec = spec_of(mode);
-    return pn_run_open(&spec, run);
+    pn_run *claimed = NULL;
+    const pn_run_spec begun = spec();
+    pinn_status status = claim(mode, &claimed);
+    if (status == PINN_OK) status = pn_run_start(claimed, &begun);
+    if (status == PINN_OK)
+        *run = claimed;
+    else
+        pn_run_close(claimed);
+    return status;
 }
 
 static void fill_row(double *row, long step) {
@@ -137,7 +148,10 @@ START_TEST(a_whole_run) {
                                               .coordinate_name = &name,
                                               .field_name = &field,
                                               .coordinate = x,
-                                              .field = u}));
+                                              .field = u,
+                                              .title = "heat",
+                                              .step = 17,
+                                              .seed = 3}));
     ck_ok(pn_run_flush(run));
     ck_assert(pn_run_snapshot_ready(run));
     ck_assert_int_eq(step_on_file(), 17);
@@ -147,19 +161,30 @@ START_TEST(a_whole_run) {
     ck_assert_int_eq(read_column(file, "u", &column), 2);
     ck_assert_mem_eq(column, u, sizeof u);
     free(column);
+    uint64_t step = 0, seed = 0;
+    char *title = NULL;
+    const pn_hdf5 solution = {file, "solution.h5", false};
+    ck_ok(pn_hdf5_get_attribute(&solution, "step", H5T_NATIVE_UINT64, &step));
+    ck_ok(pn_hdf5_get_attribute(&solution, "seed", H5T_NATIVE_UINT64, &seed));
+    ck_ok(pn_hdf5_get_text(&solution, "title", &title));
+    ck_assert(step == 17 && seed == 3 && strcmp(title, "heat") == 0);
+    pn_free(title);
     H5Fclose(file);
     pn_text config = {0};
     ck_ok(pn_text_read_file(&config, in_directory("runs/heat/config.toml"), 1000));
-    ck_assert_str_eq(pn_text_get(&config), "title = \"heat\"\n");
+    ck_assert_int_eq(pn_text_get(&config)[0], '#'); /* a comment by which --force knows it */
+    ck_assert_str_eq(strchr(pn_text_get(&config), '\n') + 1, "title = \"heat\"\n");
     pn_text_free(&config);
 }
 END_TEST
 
 START_TEST(new_never_overwrites) {
-    static const char *const file[] = {"runs/heat/events.h5", "runs/heat/checkpoint.h5", "runs/heat/config.toml"};
+    static const char *const file[] = {"runs/heat/events.h5", "runs/heat/checkpoint.h5", "runs/heat/config.toml",
+                                       "runs/heat/solution.h5"};
     pn_run *run = NULL;
     make_run(2, 1);
-    for (int i = 0; i < 3; i++) {
+    write_text(in_directory(file[3]), "mine"); /* whoever made it: a run would write over it */
+    for (int i = 0; i < 4; i++) {
         ck_assert_int_eq(try_open(PN_RUN_NEW, &run), PINN_CONFIG);
         const char *message = pinn_error_message();
         ck_assert_msg(strstr(message, "--force") && strstr(message, "--resume") && strstr(message, "runs/heat"), "%s", message);
@@ -237,17 +262,239 @@ START_TEST(one_run_at_a_time) {
 }
 END_TEST
 
+/* ---- a claim ---- */
+
+/* The content of a file, in a buffer of the function. */
+static const char *content(const char *path) {
+    static char text[256];
+    memset(text, 0, sizeof text);
+    FILE *file = fopen(path, "r");
+    if (!file) return NULL;
+    if (fread(text, 1, sizeof text - 1, file) == 0) text[0] = 0;
+    fclose(file);
+    return text;
+}
+
+START_TEST(claims_leave_everything_as_it_was) {
+    static const char *const file[] = {"runs/heat/solution.h5", "runs/heat/checkpoint.h5.tmp", "runs/heat/events.h5"};
+    pn_run *run = NULL, *other = NULL;
+    ck_ok(claim(PN_RUN_NEW, &run));
+    ck_assert(is_there(in_directory("runs/heat/.lock")));
+    ck_ok(pn_run_close(run));
+    ck_assert(!is_there(in_directory("runs"))); /* made by it */
+    ck_assert_int_eq(mkdir(in_directory("runs"), 0777), 0);
+    ck_ok(claim(PN_RUN_NEW, &run));
+    write_text(in_directory("runs/heat/notes"), "mine");
+    ck_ok(pn_run_close(run));
+    ck_assert(is_there(in_directory("runs/heat/notes")) && !is_there(in_directory("runs/heat/.lock")));
+    make_run(20, 10);
+    write_text(in_directory(file[0]), "old");
+    write_text(in_directory(file[1]), "old");
+    const pn_run_mode mode[] = {PN_RUN_FORCE, PN_RUN_RESUME};
+    for (int i = 0; i < 2; i++) {
+        ck_ok(claim(mode[i], &run));
+        ck_assert_int_eq(claim(mode[i], &other), PINN_IO); /* the lock is taken */
+        ck_ok(pn_run_close(run));
+        for (int k = 0; k < 3; k++) ck_assert(is_there(in_directory(file[k])));
+        ck_assert_int_eq(step_on_file(), 10);
+        ck_assert_int_eq(rows_on_file(), 20);
+    }
+}
+END_TEST
+
+START_TEST(claims_come_before_everything) {
+    pn_run *run = NULL;
+    const pn_run_spec begun = spec();
+    ck_assert_int_eq(claim(PN_RUN_RESUME, &run), PINN_CONFIG);
+    ck_assert(!is_there(in_directory("runs"))); /* nothing to resume: no reason to make it */
+    ck_ok(claim(PN_RUN_NEW, &run));
+    ck_ok(pn_run_start(run, &begun));
+    ck_assert_int_eq(pn_run_start(run, &begun), PINN_BAD_ARGUMENT);
+    ck_ok(pn_run_close(run));
+    ck_assert_ptr_null(strstr(content(in_directory("runs/heat/.lock")), "-"));
+}
+END_TEST
+
+/* In place of the C library's: before the next lock is taken, `meanwhile` happens. */
+static void (*meanwhile)(void);
+
+int flock(int file, int operation) {
+    void (*now)(void) = meanwhile;
+    meanwhile = NULL;
+    if (now) now();
+    return (int)syscall(SYS_flock, file, operation);
+}
+
+static int others_lock = -1;
+
+static void the_other_run_ends(void) {
+    unlink(in_directory("runs/heat/.lock"));
+    rmdir(in_directory("runs/heat"));
+    rmdir(in_directory("runs"));
+}
+
+static void the_other_run_ends_and_a_third_begins(void) {
+    the_other_run_ends();
+    mkdir(in_directory("runs"), 0777);
+    mkdir(in_directory("runs/heat"), 0777);
+    others_lock = open(in_directory("runs/heat/.lock"), O_RDWR | O_CREAT, 0666);
+    flock(others_lock, LOCK_EX);
+}
+
+/* Another run takes its lock file away between this one's opening and locking it. */
+START_TEST(a_lock_without_a_name_is_none) {
+    pn_run *run = NULL;
+    meanwhile = the_other_run_ends;
+    ck_ok(claim(PN_RUN_NEW, &run));
+    ck_assert(is_there(in_directory("runs/heat/.lock")));
+    ck_ok(pn_run_close(run));
+    ck_assert(!is_there(in_directory("runs")));
+    meanwhile = the_other_run_ends_and_a_third_begins;
+    ck_assert_int_eq(claim(PN_RUN_NEW, &run), PINN_IO);
+    ck_assert_msg(strstr(pinn_error_message(), "another run") != NULL, "%s", pinn_error_message());
+    close(others_lock);
+}
+END_TEST
+
+/* Many processes claim and give back one place, which vanishes and comes again meanwhile: never two at once. */
+START_TEST(claims_exclude_each_other) {
+    enum { PROCESSES = 4, CLAIMS = 40 };
+    char witness[256];
+    snprintf(witness, sizeof witness, "%s", in_directory("witness"));
+    for (int p = 0; p < PROCESSES; p++) {
+        if (fork()) continue;
+        for (int got = 0; got < CLAIMS;) {
+            pn_run *run = NULL;
+            if (claim(PN_RUN_NEW, &run) != PINN_OK) {
+                usleep(50);
+                continue;
+            }
+            if (mkdir(witness, 0777) != 0) _exit(1); /* another holds the claim as well */
+            got++;
+            if (rmdir(witness) != 0 || pn_run_close(run) != PINN_OK) _exit(2);
+        }
+        _exit(0);
+    }
+    for (int p = 0; p < PROCESSES; p++) {
+        int result = 0;
+        ck_assert_int_gt(wait(&result), 0);
+        ck_assert_int_eq(result, 0);
+    }
+}
+END_TEST
+
+/* In every mode, by every name of it. */
+START_TEST(sources_of_a_run_are_never_overwritten) {
+    static const char *const name[] = {"config.toml", "solution.h5", "events.h5", "checkpoint.h5.tmp"};
+    const char *link_name = in_directory("link"), *directory = in_directory("runs/heat");
+    for (size_t i = 0; i < sizeof name / sizeof *name; i++)
+        for (int mode = PN_RUN_NEW; mode <= PN_RUN_RESUME; mode++) {
+            char path[256];
+            pn_run *run = NULL;
+            ck_ok(try_open(PN_RUN_FORCE, &run));
+            ck_ok(pn_run_close(run));
+            write_text(in_directory("runs/heat/checkpoint.h5"), "for RESUME");
+            snprintf(path, sizeof path, "%s/%s", directory, name[i]);
+            unlink(path);
+            write_text(path, "mine");
+            for (int other_name = 0; other_name < 2; other_name++) {
+                unlink(link_name);
+                ck_assert_int_eq(symlink(path, link_name), 0);
+                const char *const input[] = {NULL, other_name ? link_name : path};
+                pinn_status status = pn_run_claim(directory, (pn_run_mode)mode, input, 2, &run);
+                if (mode == PN_RUN_RESUME && i == 0) { /* goes on from its own config, which stays as it is */
+                    const pn_run_spec begun = spec();
+                    ck_ok(status);
+                    ck_ok(pn_run_start(run, &begun));
+                    ck_ok(pn_run_close(run));
+                } else {
+                    ck_assert_int_eq(status, PINN_CONFIG);
+                    ck_assert_msg(strstr(pinn_error_message(), "--out") && strstr(pinn_error_message(), path), "%s",
+                                  pinn_error_message());
+                }
+                ck_assert_str_eq(content(path), "mine");
+            }
+            ck_assert_int_eq(unlink(path), 0);
+        }
+}
+END_TEST
+
+START_TEST(force_needs_a_runs_config) {
+    const char *config = in_directory("runs/heat/config.toml");
+    pn_run *run = NULL;
+    ck_ok(try_open(PN_RUN_NEW, &run));
+    ck_ok(pn_run_close(run));
+    ck_ok(try_open(PN_RUN_FORCE, &run)); /* what a run wrote goes */
+    ck_ok(pn_run_close(run));
+    write_text(config, "title = \"mine\"\n");
+    ck_assert_int_eq(try_open(PN_RUN_FORCE, &run), PINN_CONFIG);
+    ck_assert_msg(strstr(pinn_error_message(), config) && strstr(pinn_error_message(), "--out"), "%s", pinn_error_message());
+    ck_assert_str_eq(content(config), "title = \"mine\"\n");
+    ck_assert(is_there(in_directory("runs/heat/events.h5")));
+    ck_assert_int_eq(unlink(config), 0);
+    ck_assert_int_eq(mkfifo(config, 0666), 0); /* would be waited for */
+    ck_assert_int_eq(try_open(PN_RUN_FORCE, &run), PINN_CONFIG);
+}
+END_TEST
+
+START_TEST(a_lock_file_that_is_somebodys_stays) {
+    const char *lock = in_directory("runs/heat/.lock");
+    pn_run *run = NULL;
+    ck_assert_int_eq(mkdir(in_directory("runs"), 0777) | mkdir(in_directory("runs/heat"), 0777), 0);
+    write_text(lock, "not a number");
+    ck_ok(claim(PN_RUN_NEW, &run));
+    ck_ok(pn_run_close(run));
+    ck_ok(try_open(PN_RUN_NEW, &run));
+    ck_ok(pn_run_close(run));
+    ck_assert_str_eq(content(lock), "not a number");
+}
+END_TEST
+
 START_TEST(bad_places) {
     pn_run *run = NULL;
     write_text(in_directory("runs"), "a file");
     ck_assert_int_eq(try_open(PN_RUN_NEW, &run), PINN_IO);
     ck_assert_msg(strstr(pinn_error_message(), "not a directory") != NULL, "%s", pinn_error_message());
-    pn_run_spec spec = spec_of(PN_RUN_NEW);
-    spec.path = "/proc/nowhere/run";
-    ck_assert_int_eq(pn_run_open(&spec, &run), PINN_IO);
-    spec.path = "";
-    ck_assert_int_eq(pn_run_open(&spec, &run), PINN_BAD_ARGUMENT);
+    ck_assert_int_eq(pn_run_claim("/proc/nowhere/run", PN_RUN_NEW, NULL, 0, &run), PINN_IO);
+    ck_assert_int_eq(pn_run_claim("", PN_RUN_NEW, NULL, 0, &run), PINN_BAD_ARGUMENT);
     ck_ok(pn_run_close(NULL));
+    /* One letter in the working directory. */
+    ck_assert_int_eq(chdir(test_directory), 0);
+    ck_ok(pn_run_claim("r", PN_RUN_NEW, NULL, 0, &run));
+    ck_ok(pn_run_close(run));
+    ck_assert(!is_there("r"));
+}
+END_TEST
+
+/* The first files of a run are written in the program's own thread, which SIGXFSZ would end: at whatever size the limit strikes, it
+ * is an error, nothing half-written stays, and the same command works once there is room. */
+START_TEST(limits_at_the_beginning) {
+    const pn_run_mode mode[] = {PN_RUN_NEW, PN_RUN_FORCE, PN_RUN_RESUME};
+    struct rlimit before, limit;
+    int failures = 0;
+    ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &before), 0);
+    for (rlim_t bytes = 0; bytes < 6000; bytes += 500) {
+        pn_run *run = NULL;
+        if (mode[_i] != PN_RUN_NEW) make_run(20, 10);
+        limit = (struct rlimit){bytes, before.rlim_max};
+        setrlimit(RLIMIT_FSIZE, &limit);
+        pinn_status status = try_open(mode[_i], &run), closed = status == PINN_OK ? pn_run_close(run) : PINN_OK;
+        setrlimit(RLIMIT_FSIZE, &before);
+        ck_assert(status == PINN_OK || status == PINN_IO);
+        ck_assert_int_eq(closed, PINN_OK);
+        failures += status != PINN_OK;
+        ck_assert(!is_there(in_directory("runs/heat/config.toml.tmp")) && !is_there(in_directory("runs/heat/events.h5.tmp")));
+        if (status != PINN_OK && mode[_i] == PN_RUN_NEW) ck_assert(!is_there(in_directory("runs")));
+        if (status != PINN_OK && mode[_i] == PN_RUN_RESUME) ck_assert_int_eq(rows_on_file(), 20);
+        if (status != PINN_OK) {
+            ck_ok(try_open(mode[_i], &run));
+            ck_ok(pn_run_close(run));
+        }
+        char command[128];
+        snprintf(command, sizeof command, "rm -rf '%s/runs'", test_directory);
+        ck_assert_int_eq(system(command), 0);
+    }
+    ck_assert_int_gt(failures, 2);
 }
 END_TEST
 
@@ -320,8 +567,9 @@ START_TEST(full_disk_stops_the_run) {
     ck_assert_msg(strstr(first, path) && strstr(first, "File too large"), "%s", first);
     ck_assert_int_eq(after, PINN_IO);
     ck_assert_int_eq(flushed, PINN_IO);
-    ck_assert_int_eq(closed, PINN_IO);
+    ck_ok(closed); /* all was told */
     ck_assert(same && !taken);
+    ck_assert_msg(strstr(first, "the checkpoint of step 1000") && strstr(first, "--resume"), "%s", first);
     ck_assert_int_ge(rows_on_file(), 1000);
     ck_assert_int_eq(step_on_file(), 1000);
     ck_ok(try_open(PN_RUN_RESUME, &run));
@@ -344,8 +592,53 @@ START_TEST(failed_checkpoint_leaves_the_old_one) {
     ck_assert_int_eq(flushed, PINN_IO);
     ck_assert_int_eq(rows, PINN_IO);
     ck_assert_msg(strstr(message, "checkpoint.h5") && strstr(message, "directory"), "%s", message);
-    ck_assert_int_eq(pn_run_close(run), PINN_IO);
+    ck_ok(pn_run_close(run));
     ck_assert_int_eq(step_on_file(), 3);
+}
+END_TEST
+
+/* What no call has returned yet, closing does. */
+START_TEST(closing_tells_what_was_not_told) {
+    pn_run *run = NULL;
+    bool taken = false;
+    ck_ok(try_open(PN_RUN_NEW, &run));
+    ck_assert_int_eq(mkdir(in_directory("runs/heat/checkpoint.h5.tmp"), 0777), 0);
+    ck_ok(snapshot(run, 4, true, &taken));
+    ck_assert_int_eq(pn_run_close(run), PINN_IO);
+    ck_assert_msg(strstr(pinn_error_message(), "No checkpoint") != NULL, "%s", pinn_error_message());
+}
+END_TEST
+
+/* One number of the state, anywhere in it, that is not finite. */
+START_TEST(states_that_are_not_finite_are_not_kept) {
+    static const double bad[] = {NAN, INFINITY, -INFINITY};
+    pn_run *run = NULL;
+    pn_network network = test_network();
+    bool taken = false;
+    make_run(20, 10);
+    for (size_t i = 0; i < 3 * TEST_PARAMETERS; i++) {
+        arrays a;
+        pn_checkpoint checkpoint = checkpoint_of(&network, &a, 20);
+        *(i < TEST_PARAMETERS ? &a.parameters[i] : &a.moments[i - TEST_PARAMETERS]) = bad[i % 3];
+        ck_ok(try_open(PN_RUN_RESUME, &run));
+        ck_ok(queue_rows(run, 20, 5));
+        ck_ok(pn_run_snapshot(run, &checkpoint, true, &taken));
+        ck_assert(taken);
+        ck_ok(queue_rows(run, 25, 5)); /* the record shows where it went wrong */
+        ck_assert_int_eq(pn_run_flush(run), PINN_NUMERIC);
+        const char *message = pinn_error_message();
+        ck_assert_msg(strstr(message, "after step 20 is not finite") && strstr(message, "last good checkpoint is kept"), "%s",
+                      message);
+        ck_assert_int_eq(rows_on_file(), 30);
+        ck_ok(pn_run_close(run));
+        ck_assert_int_eq(step_on_file(), 10);
+        pn_run *again = NULL; /* back to 20 rows */
+        pn_run_spec begun = spec();
+        begun.resume_step = 20;
+        ck_ok(claim(PN_RUN_RESUME, &again));
+        ck_ok(pn_run_start(again, &begun));
+        ck_ok(pn_run_close(again));
+    }
 }
 END_TEST
 
@@ -395,7 +688,7 @@ START_TEST(allocations_of_the_writer_may_fail) {
         pn_memory_fail_after(-1);
         ck_assert(status == PINN_OK || status == PINN_NO_MEMORY);
         ck_assert(flushed == PINN_OK || flushed == PINN_NO_MEMORY);
-        ck_assert_int_eq(pn_run_close(run), flushed);
+        ck_ok(pn_run_close(run)); /* it was told */
         if (status == PINN_OK && flushed == PINN_OK) ck_assert_int_eq(step_on_file(), n);
     }
 }
@@ -411,10 +704,20 @@ int main(void) {
     tcase_add_test(test, force_removes_the_run_and_nothing_else);
     tcase_add_test(test, resume_needs_a_checkpoint_and_goes_on);
     tcase_add_test(test, one_run_at_a_time);
+    tcase_add_test(test, claims_leave_everything_as_it_was);
+    tcase_add_test(test, claims_come_before_everything);
+    tcase_add_test(test, a_lock_without_a_name_is_none);
+    tcase_add_test(test, claims_exclude_each_other);
+    tcase_add_test(test, sources_of_a_run_are_never_overwritten);
+    tcase_add_test(test, force_needs_a_runs_config);
+    tcase_add_test(test, a_lock_file_that_is_somebodys_stays);
     tcase_add_test(test, bad_places);
+    tcase_add_loop_test(test, limits_at_the_beginning, 0, 3);
     tcase_add_test(test, producers_wait_for_a_slow_disk);
     tcase_add_test(test, full_disk_stops_the_run);
     tcase_add_test(test, failed_checkpoint_leaves_the_old_one);
+    tcase_add_test(test, closing_tells_what_was_not_told);
+    tcase_add_test(test, states_that_are_not_finite_are_not_kept);
     tcase_add_test(test, snapshots_must_fit_the_run);
     tcase_add_test(test, every_allocation_may_fail);
     tcase_add_test(test, allocations_of_the_writer_may_fail);
