@@ -100,12 +100,14 @@ static bool has_norm(const pn_compiler *compiler, pn_position at, size_t field) 
     }
     if (squares > 0 && isfinite(squares)) return true;
     if (largest == 0)
-        pn_diagnose(compiler->list, at, "leave its reference out", "the reference of \"%s\" is 0 at all %zu points: the relative L2 error of a zero field is undefined",
+        pn_diagnose(compiler->list, at, "leave its reference out",
+                    "the reference of \"%s\" is 0 at all %zu points: the relative L2 error of a zero field is undefined",
                     p->field_name[field], p->evaluation_points);
     else {
         pn_text shown = {0};
         pn_text_number(&shown, largest);
-        pn_diagnose(compiler->list, at, "rescale the field", "the reference of \"%s\" has values up to %s: the square of its norm is %s in float64",
+        pn_diagnose(compiler->list, at, "rescale the field",
+                    "the reference of \"%s\" has values up to %s: the square of its norm is %s in float64",
                     p->field_name[field], pn_text_get(&shown), squares > 0 ? "infinite" : "0");
         pn_text_free(&shown);
     }
