@@ -95,6 +95,7 @@ struct pinn_context {
     uint64_t frees;          /* planes freed so far: when it has not moved, no graph has become stale */
     bool busy;               /* something was enqueued since the last wait */
     pinn_graph *first_graph; /* all graphs, linked by next/previous */
+    pinn_plane *first_plane; /* the roots whose memory is there, linked by next/previous */
 
     pthread_mutex_t fault_lock;
     atomic_bool faulty; /* a host node failed and was not reported yet: later ones are skipped */
@@ -137,6 +138,7 @@ struct pinn_plane {
     size_t bytes;
     uint64_t generation;
     pn_block *block;   /* NULL for views and wrapped memory */
+    pinn_plane *next, *previous;
     size_t references; /* the caller's handle, nodes, views */
     bool freed;        /* the caller destroyed it; of a root: the memory is gone */
     pn_doomed doomed;
