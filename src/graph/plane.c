@@ -172,7 +172,7 @@ void *pinn_plane_address(const pinn_plane *plane) { return plane->address; }
 uint64_t pinn_plane_generation(const pinn_plane *plane) { return plane->generation; }
 
 static pinn_status check_range(const char *function, const pinn_plane *plane, size_t offset, size_t bytes, const void *memory) {
-    pinn_status status = pn_enter(plane ? plane->context : NULL, function);
+    pinn_status status = pn_enter_or_eager(plane ? plane->context : NULL, function);
     if (status != PINN_OK) return status;
     if (plane->freed || plane->root->freed) return pn_fail(PINN_STALE, "%s: plane '%s' was freed", function, plane->name);
     if (offset > plane->bytes || bytes > plane->bytes - offset)
