@@ -495,7 +495,7 @@ typedef struct worker {
 /* No ck_assert off the main thread. */
 static bool work(worker *out) {
     pinn_context *own = NULL;
-    pinn_context_options options = {.executor = tested};
+    pinn_context_options options = {.executor = tested, .cpu_mode = tested_mode};
     bool good = pinn_context_create(&options, &own) == PINN_OK;
     for (int i = 0; good && i < 100; i++) {
         pinn_graph *g = NULL;

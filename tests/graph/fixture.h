@@ -31,6 +31,7 @@
 /* ---- fixture --------------------------------------------------------------------------------------------------------------- */
 
 static pinn_executor tested; /* set by main before the suite runs */
+static const char *tested_mode; /* the CPU executor's; NULL = inline */
 static pinn_context *context;
 static pinn_graph *graph;
 static char last_message[1024];
@@ -44,7 +45,7 @@ static void keep_message(void *user, const char *line) {
 
 static pinn_context *new_context(void) {
     pinn_context *made;
-    pinn_context_options options = {.executor = tested, .message = keep_message};
+    pinn_context_options options = {.executor = tested, .cpu_mode = tested_mode, .message = keep_message};
     OK(pinn_context_create(&options, &made));
     return made;
 }

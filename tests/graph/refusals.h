@@ -268,7 +268,7 @@ static pinn_status intrude(void *user) {
     int32_t value;
     pinn_plane *made;
     pinn_context *fresh;
-    pinn_context_options options = {.executor = tested};
+    pinn_context_options options = {.executor = tested, .cpu_mode = tested_mode};
     in->launch = pinn_graph_launch(in->other, 1);
     snprintf(in->message, sizeof in->message, "%s", pinn_error_message());
     in->enqueue = pinn_graph_enqueue(in->other, 1);
