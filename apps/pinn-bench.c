@@ -203,7 +203,10 @@ static pinn_status bench_events(const arguments *a, const char *config, const ch
 }
 
 int main(int count, char **argument) {
-    if (count > 1 && strcmp(argument[1], "graph") == 0) return bench_graph(count - 1, argument + 1);
+    if (count > 1 && strcmp(argument[1], "graph") == 0) {
+        argument[1] = "pinn-bench graph"; /* the name in its messages */
+        return bench_graph(count - 1, argument + 1);
+    }
     arguments a = {.executors = pinn_device_count() > 0 ? "graph,eager,cpu" : "cpu", .repeats = 5};
     argp_err_exit_status = 2;
     argp_parse(&argp, count, argument, 0, NULL, &a);
