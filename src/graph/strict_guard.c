@@ -194,11 +194,15 @@ static pinn_status report_trespass(pn_strict *strict, const pn_graph_node *node,
                            written ? "written" : "read", written ? "writes" : "reads");
 }
 
+static bool is_poison(const unsigned char *memory, size_t bytes) {
+    return memory[0] == PN_POISON && memcmp(memory, memory + 1, bytes - 1) == 0; /* each byte is as the one before */
+}
+
 /* The first byte where `memory` differs from `expected`, or from poison when that is NULL; `bytes` when there is none. */
 static size_t difference(const unsigned char *memory, const unsigned char *expected, size_t bytes) {
-    if (expected && memcmp(memory, expected, bytes) == 0) return bytes;
+    if (expected ? memcmp(memory, expected, bytes) == 0 : is_poison(memory, bytes)) return bytes;
     size_t i = 0;
-    while (i < bytes && memory[i] == (expected ? expected[i] : PN_POISON)) i++;
+    while (memory[i] == (expected ? expected[i] : PN_POISON)) i++;
     return i;
 }
 

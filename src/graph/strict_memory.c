@@ -1,7 +1,7 @@
 /* Regions: memory that opens and closes by mprotect, and the handler that tells who touched a closed one.
  *
  * A fault comes on the thread that made it, which never holds the lock here: code that holds it touches no region. So the handler
- * may wait for the lock. mprotect in a handler is what garbage collectors do on every Unix, though POSIX does not list it.
+ * may wait for the lock, though POSIX does not list mutexes and mprotect among what a handler may use; garbage collectors do the same.
  */
 #include <errno.h>
 #include <signal.h>
@@ -11,16 +11,9 @@
 
 #include "graph/strict.h"
 
-static atomic_flag lock = ATOMIC_FLAG_INIT;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pn_region *regions;
 static struct sigaction previous; /* what SIGSEGV did before */
-
-static void acquire(void) {
-    while (atomic_flag_test_and_set_explicit(&lock, memory_order_acquire))
-        ;
-}
-
-static void release(void) { atomic_flag_clear_explicit(&lock, memory_order_release); }
 
 static const int protections[] = {
     [PN_ACCESS_NONE] = PROT_NONE, [PN_ACCESS_READ] = PROT_READ, [PN_ACCESS_WRITE] = PROT_READ | PROT_WRITE};
@@ -44,7 +37,7 @@ static pn_region *find(const unsigned char *address) {
 static bool let_through(const unsigned char *address) {
     static _Thread_local const unsigned char *readable;
     bool good = false;
-    acquire();
+    pthread_mutex_lock(&lock);
     pn_region *region = find(address);
     if (region && atomic_load(&region->owner->in_node)) {
         good = true;
@@ -57,7 +50,7 @@ static bool let_through(const unsigned char *address) {
         }
         readable = address;
     }
-    release();
+    pthread_mutex_unlock(&lock);
     return good;
 }
 
@@ -102,43 +95,43 @@ pinn_status pn_region_create(pn_strict *owner, pinn_place place, size_t bytes, v
         pn_free(region);
         return pn_fail(PINN_NO_MEMORY, "out of memory");
     }
-    acquire();
+    pthread_mutex_lock(&lock);
     region->next = regions;
     regions = region;
-    release();
+    pthread_mutex_unlock(&lock);
     *out = memory;
     return PINN_OK;
 }
 
 void pn_region_destroy(void *address) {
-    acquire();
+    pthread_mutex_lock(&lock);
     pn_region **link = &regions;
     while ((*link)->address != address) link = &(*link)->next;
     pn_region *region = *link;
     *link = region->next;
-    release();
+    pthread_mutex_unlock(&lock);
     munmap(region->address, region->bytes + (size_t)sysconf(_SC_PAGESIZE));
     pn_free(region);
 }
 
 pn_region *pn_region_find(const void *address) {
-    acquire();
+    pthread_mutex_lock(&lock);
     pn_region *region = find(address);
-    release();
+    pthread_mutex_unlock(&lock);
     return region;
 }
 
 void pn_region_set(pn_region *region, pn_access access) {
-    acquire();
+    pthread_mutex_lock(&lock);
     set_access(region, access);
-    release();
+    pthread_mutex_unlock(&lock);
 }
 
 pn_access pn_region_take_trespass(pn_region *region) {
-    acquire();
+    pthread_mutex_lock(&lock);
     pn_access taken = region->was_written ? PN_ACCESS_WRITE : region->was_read ? PN_ACCESS_READ : PN_ACCESS_NONE;
     region->was_read = region->was_written = false;
     if (taken != PN_ACCESS_NONE) set_access(region, PN_ACCESS_NONE);
-    release();
+    pthread_mutex_unlock(&lock);
     return taken;
 }
