@@ -40,6 +40,7 @@ static pinn_status choose_device(const pinn_options *options, pinn_context_optio
     long ordinal = 0;
     if (strcmp(device, "cpu") == 0 || (strcmp(device, "auto") == 0 && pinn_device_count() == 0)) {
         out->executor = PINN_EXECUTOR_CPU;
+        out->cpu_mode = getenv("PINN_CPU_MODE"); /* "strict:SEED": for tests */
         return PINN_OK;
     }
     if (strncmp(device, "cuda:", 5) == 0) {
