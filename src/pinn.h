@@ -87,7 +87,7 @@ void pinn_training_result(const pinn_training *training, pinn_result *out);
 /* One JSON object with the fields above; `status` decides its "status" and "error". Owned by the caller (free()). */
 pinn_status pinn_training_json(const pinn_training *training, pinn_status status, char **out);
 /* What would run: sizes, planes, memory, channels a set carries, operations a step, the recorded graph. Owned by the caller (free()). */
-pinn_status pinn_training_plan(pinn_training *training, char **out);
+pinn_status pinn_training_plan(const pinn_training *training, char **out);
 
 #ifdef __cplusplus
 }

@@ -169,8 +169,8 @@ static bool any_fixed(const pn_problem *problem) {
     return false;
 }
 
-static pinn_status record_steps(pinn_training *training, pinn_graph *graph, const char *name, pinn_plane *flag, uint32_t steps) {
-    pn_machinery *m = &training->machinery;
+static pinn_status record_steps(const pinn_training *training, pinn_graph *graph, const char *name, pinn_plane *flag, uint32_t steps) {
+    const pn_machinery *m = &training->machinery;
     pinn_status status;
     PN_TRY(pinn_graph_while(graph, name, flag, PN_LONGEST_CHUNK, NULL));
     for (uint32_t i = 0; i < steps; i++) {
@@ -183,7 +183,7 @@ fail:
     return status;
 }
 
-pinn_status pn_chunk_record(pinn_training *training, pinn_graph *graph, uint32_t unroll) {
+pinn_status pn_chunk_record(const pinn_training *training, pinn_graph *graph, uint32_t unroll) {
     const pn_begin_arguments begin = {.unroll = unroll};
     pinn_status status;
     PN_TRY(pinn_graph_operation(graph, &pn_begin_operation, &begin, sizeof begin, PINN_PLANES(training->words, training->hyper),

@@ -193,7 +193,7 @@ static void plan_cost(const pinn_training *training, pn_text *plan) {
 }
 
 /* The chunk graph with one step in place of several equal ones. */
-static pinn_status plan_schedule(pinn_training *training, pn_text *plan) {
+static pinn_status plan_schedule(const pinn_training *training, pn_text *plan) {
     char *schedule = NULL;
     pinn_graph *graph = NULL;
     pinn_status status;
@@ -211,7 +211,7 @@ fail:
     return status;
 }
 
-pinn_status pinn_training_plan(pinn_training *training, char **out) {
+pinn_status pinn_training_plan(const pinn_training *training, char **out) {
     const pn_network *network = training->network;
     pn_text plan = {0};
     pinn_status status;

@@ -106,7 +106,7 @@ pinn_status pn_residuals_create(pinn_training *training, pn_pass **out);
 /* Records and builds chunk_graph over the current machinery, draws the fixed points. */
 pinn_status pn_machinery_record(pinn_training *training);
 /* Appends a chunk to a graph that has begun: loops around `unroll` steps and around one. */
-pinn_status pn_chunk_record(pinn_training *training, pinn_graph *graph, uint32_t unroll);
+pinn_status pn_chunk_record(const pinn_training *training, pinn_graph *graph, uint32_t unroll);
 pinn_status pn_training_create_evaluation(pinn_training *training);
 /* Writes the phase's schedule, what falls due when and the stop rules into the settings and the hyper words. */
 pinn_status pn_phase_begin(pinn_training *training, size_t phase);
