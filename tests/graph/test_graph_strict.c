@@ -309,6 +309,39 @@ START_TEST(overlapping_host_planes_come_back) {
 }
 END_TEST
 
+typedef struct cut {
+    pinn_plane *x;
+    const int32_t *home;
+    int32_t device, host;
+} cut;
+
+static pinn_status look_at_both(void *user) {
+    cut *c = user;
+    c->host = *c->home;
+    return pinn_plane_read(c->x, 0, &c->device, 4);
+}
+
+/* What stands before a cut has run when enqueue returns, what stands behind it has not. */
+START_TEST(eager_cut_waits_for_what_is_before_it) {
+    pinn_plane *x = new_plane("x", PINN_DEVICE, 4), *home = new_plane("home", PINN_PINNED, 4);
+    cut c = {.x = x, .home = pinn_plane_address(home)};
+    OK(pinn_graph_begin(graph));
+    OK(add(x, 1));
+    OK(pinn_graph_copy(graph, x, home));
+    OK(pinn_graph_eager(graph, "cut", look_at_both, &c, PINN_PLANES(x, home), PINN_NO_PLANES));
+    OK(add(x, 10));
+    OK(pinn_graph_copy(graph, x, home));
+    OK(pinn_graph_enqueue(graph, 2));
+    ck_assert_int_eq(c.device, 12);
+    ck_assert_int_eq(c.host, 12);
+    ck_assert_int_eq(*c.home, -1);
+    OK(pinn_context_synchronize(context));
+    ck_assert_int_eq(*c.home, 22);
+    pinn_plane_destroy(x);
+    pinn_plane_destroy(home);
+}
+END_TEST
+
 START_TEST(modes_are_checked) {
     static const char *const bad[] = {"", "strict", "strict:", "strict:-1", "strict:1x", "strict: 1", "Strict:1", "strict:18446744073709551616"};
     static const char *const good[] = {"inline", "strict:0", "strict:18446744073709551615"};
@@ -411,6 +444,54 @@ START_TEST(orders_vary_with_the_seed_and_are_legal) {
 }
 END_TEST
 
+/* A flag, a trip counter and a loop's body in a branch beside another, and a fork inside a branch. */
+START_TEST(blocks_run_inside_branches) {
+    char mode[32];
+    snprintf(mode, sizeof mode, "strict:%d", _i);
+    tested_mode = mode;
+    set_up();
+    pinn_plane *x = new_plane("x", PINN_DEVICE, 4), *y = new_plane("y", PINN_DEVICE, 4), *z = new_plane("z", PINN_DEVICE, 4);
+    pinn_plane *flag = new_plane("flag", PINN_DEVICE, 8), *trips = new_plane("trips", PINN_DEVICE, 4);
+    OK(pinn_graph_begin(graph));
+    OK(pinn_graph_fork(graph));
+    OK(pinn_graph_branch(graph, "loop"));
+    OK(pinn_graph_while(graph, "until zero", flag, 10, trips));
+    OK(add(flag, -1));
+    OK(pinn_graph_if(graph, "odd end", trips));
+    OK(add(x, 1));
+    OK(pinn_graph_else(graph));
+    OK(add(x, 100));
+    OK(pinn_graph_end(graph));
+    OK(pinn_graph_end(graph));
+    OK(pinn_graph_branch(graph, "fork"));
+    OK(pinn_graph_fork(graph));
+    OK(pinn_graph_branch(graph, "y"));
+    OK(add(y, 1));
+    OK(pinn_graph_branch(graph, "z"));
+    OK(pinn_graph_for(graph, "four times", 4, NULL));
+    OK(add(z, 2));
+    OK(pinn_graph_end(graph));
+    OK(pinn_graph_join(graph));
+    OK(pinn_graph_wait(graph, x));
+    OK(add(x, 1000));
+    OK(pinn_graph_join(graph));
+    OK(twice(x, y));
+    set_value(flag, 3);
+    OK(pinn_graph_launch(graph, 1));
+    ck_assert_int_eq(value_of(x), 1102);
+    ck_assert_int_eq(value_of(y), 2204);
+    ck_assert_int_eq(value_of(z), 8);
+    ck_assert_int_eq(value_of(trips), 3);
+    set_value(flag, 50);
+    OK(pinn_graph_launch(graph, 1));
+    ck_assert_int_eq(value_of(trips), 10);
+    ck_assert_int_eq(value_of(flag), 40);
+    pinn_plane *all[] = {x, y, z, flag, trips};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) pinn_plane_destroy(all[i]);
+    tear_down();
+}
+END_TEST
+
 static TCase *strict_case(void) {
     TCase *tests = tcase_create("strict");
     tcase_add_checked_fixture(tests, set_up_strict, tear_down);
@@ -432,6 +513,7 @@ static TCase *strict_case(void) {
     tcase_add_test(tests, host_functions_run_on_another_thread_at_a_wait);
     tcase_add_test(tests, host_plane_is_poison_until_a_wait);
     tcase_add_test(tests, overlapping_host_planes_come_back);
+    tcase_add_test(tests, eager_cut_waits_for_what_is_before_it);
     tcase_add_test(tests, modes_are_checked);
     return tests;
 }
@@ -442,6 +524,7 @@ static int run_own_tests(void) {
     TCase *orders = tcase_create("orders");
     tcase_set_timeout(orders, 60);
     tcase_add_test(orders, orders_vary_with_the_seed_and_are_legal);
+    tcase_add_loop_test(orders, blocks_run_inside_branches, 0, 50);
     suite_add_tcase(suite, strict_case());
     suite_add_tcase(suite, orders);
     SRunner *runner = srunner_create(suite);
