@@ -65,8 +65,16 @@ typedef struct pinn_context_options {
                                        NVIDIA recommends for Hopper) */
     pinn_message_function *message; /* NULL = silent */
     void *message_user;             /* borrowed */
-    const char *cpu_mode;           /* CPU executor only. NULL or "inline": nodes run at once. "strict:SEED", for tests: plays GPU */
+    const char *cpu_mode;           /* CPU executor only: NULL or "inline", or "strict:SEED", for tests; see below. Read during the call */
 } pinn_context_options;
+
+/* The CPU executor inline runs each node at once. "strict:SEED" (a number below 2^64) plays a GPU, so that mistakes between host and device
+ * show without one: nothing runs before a wait; branches run in an order drawn from the seed, which program order and waits allow; host
+ * functions run on another thread; device planes can be reached by operations that declare them only (elsewhere the access ends the
+ * program); host planes that enqueued work writes hold poison (every byte 0xFF: a NaN, or -1) until a wait. While a node runs, a plane that
+ * it writes and does not read holds poison until written: what writes a part only must declare the plane as read too. A node that touches
+ * a plane against its declaration ends the work: PINN_REFUSED, naming the node, the plane and what to declare, from then on at every call.
+ * While work runs no other thread may touch the context's planes. Installs a handler of SIGSEGV that hands on what is not its own. */
 
 /* Number of CUDA devices this build and machine can use; 0 without CUDA. Never fails. */
 int pinn_device_count(void);
@@ -210,8 +218,8 @@ pinn_status pinn_graph_end(pinn_graph *graph);
 
 /* ---- recording: branches ------------------------------------------------------------------------------------------------- */
 
-/* Between fork and join, branches run beside each other; inside one, program order holds. On the CPU they run one after the other, in program
- * order. The build refuses two branches that touch the same bytes, one of them writing, unless waits order them. Pageable copies are refused
+/* Between fork and join, branches run beside each other; inside one, program order holds. On the CPU inline they run one after the other, in
+ * program order. The build refuses two branches that touch the same bytes, one of them writing, unless waits order them. Pageable copies are refused
  * inside branches.
  *
  *     pinn_graph_fork(graph);
@@ -258,8 +266,8 @@ uint64_t pinn_graph_launch_count(const pinn_graph *graph); /* replays enqueued; 
 /* Replays `times` times and waits. Builds first if the recorded list is not built. Errors: those of build; STALE naming the plane that was
  * freed; HOST_FAILED, also for a failure left from before, in which case nothing is replayed. */
 pinn_status pinn_graph_launch(pinn_graph *graph, uint64_t times);
-/* The same without waiting. On the CPU executor the work is done when it returns, yet failures of host nodes are returned by the next
- * call, as on a GPU. */
+/* The same without waiting. On the CPU executor inline the work is done when it returns, yet failures of host nodes are returned by the
+ * next call, as on a GPU. */
 pinn_status pinn_graph_enqueue(pinn_graph *graph, uint64_t times);
 
 /* ---- looking ------------------------------------------------------------------------------------------------------------- */
