@@ -309,14 +309,14 @@ START_TEST(overlapping_host_planes_come_back) {
 }
 END_TEST
 
-typedef struct cut {
+typedef struct two_looks {
     pinn_plane *x;
     const int32_t *home;
     int32_t device, host;
-} cut;
+} two_looks;
 
 static pinn_status look_at_both(void *user) {
-    cut *c = user;
+    two_looks *c = user;
     c->host = *c->home;
     return pinn_plane_read(c->x, 0, &c->device, 4);
 }
@@ -324,7 +324,7 @@ static pinn_status look_at_both(void *user) {
 /* What stands before a cut has run when enqueue returns, what stands behind it has not. */
 START_TEST(eager_cut_waits_for_what_is_before_it) {
     pinn_plane *x = new_plane("x", PINN_DEVICE, 4), *home = new_plane("home", PINN_PINNED, 4);
-    cut c = {.x = x, .home = pinn_plane_address(home)};
+    two_looks c = {.x = x, .home = pinn_plane_address(home)};
     OK(pinn_graph_begin(graph));
     OK(add(x, 1));
     OK(pinn_graph_copy(graph, x, home));
