@@ -118,7 +118,11 @@ static void put_label(pn_text *label, const pn_graph_node *node) {
     pn_text_printf(label, "%zu %s", node->number, node->name);
     if (node->kind == PN_NODE_WHILE || node->kind == PN_NODE_FOR)
         pn_text_printf(label, "\n%s %u trips", node->kind == PN_NODE_WHILE ? "at most" : "for", node->cap);
-    put_dot_planes(label, node->kind == PN_NODE_IF || node->kind == PN_NODE_WHILE ? "flag " : "reads ", node->read, node->reads);
+    put_dot_planes(label,
+                   pn_graph_node_is_conditional(node) ? "flag "
+                   : node->kind == PN_NODE_WAIT       ? "for "
+                                                      : "reads ",
+                   node->read, node->reads);
     put_dot_planes(label, "writes ", node->write, node->writes);
 }
 

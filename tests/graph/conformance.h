@@ -1,5 +1,6 @@
 /* One suite for every executor: what a graph does. Run by test_graph.c (CPU) and test_graph_cuda.c (graph, eager).
- * refusals.h is the other half: what a graph refuses.
+ * refusals.h is the other half: what a graph refuses. control.h, branches.h and block_refusals.h are the same for if, while, for
+ * and fork.
  *
  * All arithmetic is on integers, so every comparison is exact.
  */

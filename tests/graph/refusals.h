@@ -2,6 +2,7 @@
 #ifndef REFUSALS_H
 #define REFUSALS_H
 
+#include "block_refusals.h"
 #include "conformance.h"
 
 /* ---- recording ------------------------------------------------------------------------------------------------------------- */
@@ -441,6 +442,9 @@ static int run_conformance(pinn_executor executor, const char *name, bool nofork
     Suite *suite = suite_create(name);
     suite_add_tcase(suite, behaviour_case());
     suite_add_tcase(suite, refusal_case());
+    suite_add_tcase(suite, control_case());
+    suite_add_tcase(suite, branch_case());
+    suite_add_tcase(suite, block_refusal_case());
     SRunner *runner = srunner_create(suite);
     if (nofork) srunner_set_fork_status(runner, CK_NOFORK);
     srunner_run_all(runner, CK_NORMAL);
