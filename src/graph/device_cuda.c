@@ -243,7 +243,8 @@ pinn_status pn_device_check(pinn_context *context, const char *name, pinn_place 
     PN_CUDA(cudaPointerGetAttributes(&attributes, address));
     if (attributes.type == cudaMemoryTypeManaged)
         return pn_fail(PINN_UNSUPPORTED,
-                       "plane '%s': %p is managed memory, which is not supported: use cudaMalloc or cudaHostAlloc", name, address);
+                       "plane '%s': %p is managed (unified) memory, which is not supported: use cudaMalloc or cudaHostAlloc", name,
+                       address);
     bool on_device = attributes.type == cudaMemoryTypeDevice;
     if (on_device && attributes.device != device->ordinal)
         return pn_fail(PINN_BAD_ARGUMENT, "plane '%s': %p lies on CUDA device %d, the context uses device %d", name, address,
