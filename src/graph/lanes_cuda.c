@@ -81,9 +81,9 @@ static pinn_status record_event(const pn_walk *walk, const pn_graph_node *node) 
     return pn_name_failure(node, pn_cuda_check(cudaEventRecord(node->event, walk->stream), "cudaEventRecord"));
 }
 
-static pinn_status wait_event(const pn_walk *walk, const pn_graph_node *waiting, const pn_graph_node *node) {
-    return pn_name_failure(
-        waiting, pn_cuda_check(cudaStreamWaitEvent(walk->stream, node->event, cudaEventWaitDefault), "cudaStreamWaitEvent"));
+static pinn_status wait_event(cudaStream_t stream, const pn_graph_node *waiting, const pn_graph_node *node) {
+    return pn_name_failure(waiting,
+                           pn_cuda_check(cudaStreamWaitEvent(stream, node->event, cudaEventWaitDefault), "cudaStreamWaitEvent"));
 }
 
 /* The stream of a branch, at the walk's level. */
@@ -104,22 +104,23 @@ static pinn_status walk_fork(pn_walk *walk, size_t position) {
         const pn_graph_node *branch = list->node[i];
         const bool first = branch->lane == lane;
         if (!first) {
-            PN_TRY(pn_walk_to(walk, stream_of(walk, branch->lane), branch->lane, walk->level));
-            PN_TRY(wait_event(walk, branch, fork));
+            const cudaStream_t own = stream_of(walk, branch->lane);
+            PN_TRY(wait_event(own, branch, fork)); /* joins the capture, if there is one, before anything else touches the stream */
+            PN_TRY(pn_walk_to(walk, own, branch->lane, walk->level));
         }
         PN_TRY(pn_walk_range(walk, i + 1, branch->next));
         if (!first) PN_TRY(record_event(walk, branch));
         PN_TRY(pn_walk_to(walk, stream, lane, walk->level));
     }
     for (size_t i = fork->next; i != fork->end; i = list->node[i]->next)
-        if (list->node[i]->lane != lane) PN_TRY(wait_event(walk, list->node[fork->end], list->node[i]));
+        if (list->node[i]->lane != lane) PN_TRY(wait_event(stream, list->node[fork->end], list->node[i]));
 fail:
     return status;
 }
 
 static pinn_status walk_wait(const pn_walk *walk, const pn_graph_node *wait) {
     for (size_t i = 0; i < wait->afters; i++) {
-        pinn_status status = wait_event(walk, wait, walk->list->node[wait->after[i]]);
+        pinn_status status = wait_event(walk->stream, wait, walk->list->node[wait->after[i]]);
         if (status != PINN_OK) return status;
     }
     return PINN_OK;
