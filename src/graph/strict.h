@@ -31,8 +31,8 @@ typedef struct pn_region {
     pn_strict *owner;
     pn_access rest; /* outside of nodes: NONE for device memory, WRITE for host memory */
     unsigned char *address;
-    size_t bytes;              /* whole pages */
-    pn_access access;          /* now */
+    size_t used, bytes;         /* asked for; whole pages: what lies between is poison */
+    pn_access access;           /* now */
     bool was_read, was_written; /* by a node that this region was not opened to */
 } pn_region;
 
@@ -53,6 +53,7 @@ typedef struct pn_span {
     pn_region *region;    /* NULL for the caller's memory */
     unsigned char *saved; /* [bytes], what the running node must leave alone; NULL until needed */
     unsigned declared;    /* what the running node declares of it */
+    bool only_read;       /* and that is all of a region, read: protection is enough, nothing is poisoned */
 } pn_span;
 
 struct pn_strict {

@@ -96,13 +96,14 @@ static segment segment_from(const pn_span *span, unsigned char *from, const pn_g
     return s;
 }
 
-static unsigned declared_of(const pn_span *span, const pn_graph_node *node) {
+static void set_declared(pn_span *span, const pn_graph_node *node) {
     unsigned declared = 0;
     for (size_t i = 0; i < node->reads; i++)
         if (overlaps(span, node->read[i]->address, node->read[i]->bytes)) declared |= READ;
     for (size_t i = 0; i < node->writes; i++)
         if (overlaps(span, node->write[i]->address, node->write[i]->bytes)) declared |= WRITTEN;
-    return declared;
+    span->declared = declared;
+    span->only_read = span->region && declared == READ && segment_from(span, span->address, node).bytes >= span->region->used;
 }
 
 /* Must the bytes be the same afterwards, and is there no write protection to see to it? */
@@ -122,8 +123,8 @@ static void veil_segments(pn_span *span, const pn_graph_node *node) {
 pinn_status pn_guard_open(pn_strict *strict, const pn_graph_node *node) {
     for (size_t i = 0; i < strict->spans; i++) {
         pn_span *span = &strict->span[i];
-        span->declared = declared_of(span, node);
-        if ((span->declared || !span->region) && !span->saved && !(span->saved = pn_allocate(span->bytes, 1)))
+        set_declared(span, node);
+        if ((span->declared || !span->region) && !span->only_read && !span->saved && !(span->saved = pn_allocate(span->bytes, 1)))
             return PN_NO_MEMORY("the strict mode's copies");
     }
     for (size_t i = 0; i < strict->spans; i++) {
@@ -132,8 +133,10 @@ pinn_status pn_guard_open(pn_strict *strict, const pn_graph_node *node) {
             if (!span->region) memcpy(span->saved, span->address, span->bytes);
             continue;
         }
-        if (span->region) pn_region_set(span->region, PN_ACCESS_WRITE);
-        veil_segments(span, node);
+        if (!span->only_read) {
+            if (span->region) pn_region_set(span->region, PN_ACCESS_WRITE);
+            veil_segments(span, node);
+        }
         if (span->region) pn_region_set(span->region, span->declared & WRITTEN ? PN_ACCESS_WRITE : PN_ACCESS_READ);
     }
     return PINN_OK;
@@ -229,8 +232,10 @@ pinn_status pn_guard_close(pn_strict *strict, const pn_graph_node *node) {
             if (first < span->bytes) report_write(strict, node, span, span->address + first);
             continue;
         }
-        if (span->region) pn_region_set(span->region, PN_ACCESS_WRITE);
-        unveil_segments(strict, span, node);
+        if (!span->only_read) {
+            if (span->region) pn_region_set(span->region, PN_ACCESS_WRITE);
+            unveil_segments(strict, span, node);
+        }
         if (span->region) pn_region_set(span->region, PN_ACCESS_NONE);
     }
     return pn_strict_check(strict);

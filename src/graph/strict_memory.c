@@ -89,8 +89,10 @@ pinn_status pn_region_create(pn_strict *owner, pinn_place place, size_t bytes, v
     if (!region) return pn_fail(PINN_NO_MEMORY, "out of memory");
     void *memory = mmap(NULL, whole + page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     pn_access rest = place == PINN_DEVICE ? PN_ACCESS_NONE : PN_ACCESS_WRITE;
-    *region = (pn_region){.owner = owner, .rest = rest, .address = memory, .bytes = whole};
-    if (memory == MAP_FAILED || !set_access(region, rest)) {
+    *region = (pn_region){.owner = owner, .rest = rest, .address = memory, .used = bytes, .bytes = whole};
+    bool good = memory != MAP_FAILED && set_access(region, PN_ACCESS_WRITE);
+    if (good) memset(region->address + bytes, PN_POISON, whole - bytes);
+    if (!good || !set_access(region, rest)) {
         if (memory != MAP_FAILED) munmap(memory, whole + page);
         pn_free(region);
         return pn_fail(PINN_NO_MEMORY, "out of memory");

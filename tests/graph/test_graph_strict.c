@@ -541,26 +541,34 @@ static long number_from(const char *variable, long otherwise) {
     return text ? strtol(text, NULL, 10) : otherwise;
 }
 
-/* In a process of its own: true when all passed. */
-static bool pass_with(long seed) {
+/* Runs the suite in a process of its own. */
+static pid_t start_with(long seed) {
     fflush(NULL);
     pid_t child = fork();
-    if (child == 0) {
-        char mode[32];
-        snprintf(mode, sizeof mode, "strict:%ld", seed);
-        tested_mode = mode;
-        alarm(120); /* without a fork for each test Check cannot stop one that hangs */
-        exit(run_conformance(PINN_EXECUTOR_CPU, mode, true) ? EXIT_FAILURE : EXIT_SUCCESS);
-    }
+    if (child != 0) return child;
+    char mode[32];
+    snprintf(mode, sizeof mode, "strict:%ld", seed);
+    tested_mode = mode;
+    alarm(120); /* without a fork for each test Check cannot stop one that hangs */
+    exit(run_conformance(PINN_EXECUTOR_CPU, mode, true) ? EXIT_FAILURE : EXIT_SUCCESS);
+}
+
+static bool has_passed(pid_t child, long seed) {
     int status = -1;
-    if (child < 0 || waitpid(child, &status, 0) != child) return false;
-    if (status != 0) printf("seed %ld: failed (wait status 0x%x)\n", seed, (unsigned)status);
-    return status == 0;
+    if (child > 0 && waitpid(child, &status, 0) == child && status == 0) return true;
+    printf("seed %ld: failed (wait status 0x%x)\n", seed, (unsigned)status);
+    return false;
 }
 
 int main(void) {
-    const long seeds = number_from("SEEDS", 200), first = number_from("FIRST_SEED", 0);
+    enum { AT_ONCE = 2 };
+    const long first = number_from("FIRST_SEED", 0), end = first + number_from("SEEDS", 200);
     int failed = run_own_tests();
-    for (long seed = first; seed < first + seeds; seed++) failed += !pass_with(seed);
+    for (long seed = first; seed < end; seed += AT_ONCE) {
+        pid_t child[AT_ONCE];
+        const long count = end - seed < AT_ONCE ? end - seed : AT_ONCE;
+        for (long i = 0; i < count; i++) child[i] = start_with(seed + i);
+        for (long i = 0; i < count; i++) failed += !has_passed(child[i], seed + i);
+    }
     return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
