@@ -7,6 +7,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/memory.h"
+#include "pinn_graph.h"
+
 #define DEVICE_FORM(name) NULL
 #include "refusals.h"
 
@@ -358,41 +361,41 @@ END_TEST
 
 /* ---- the order of branches ------------------------------------------------------------------------------------------------- */
 
-enum { BRANCHES = 3, STEPS = 4, ORDER = BRANCHES * STEPS };
+enum { SIDES = 3, STAMPS = 4, ORDER = SIDES * STAMPS };
 
-static int order[ORDER], ordered; /* branch and step of the nodes as they ran: STEPS*branch + step */
+static int order[ORDER], ordered; /* branch and number of the nodes as they ran: STAMPS*branch + nth */
 
 typedef struct stamp_arguments {
-    int branch, step;
+    int branch, nth;
 } stamp_arguments;
 
 static pinn_status stamp_cpu(const pinn_run *run) {
     const stamp_arguments *a = run->arguments;
-    if (ordered < ORDER) order[ordered++] = STEPS * a->branch + a->step;
+    if (ordered < ORDER) order[ordered++] = STAMPS * a->branch + a->nth;
     return PINN_OK;
 }
 
 static const pinn_operation stamp_operation = {"stamp", stamp_cpu, NULL};
 
-static void stamp(int branch, int step, pinn_planes planes) {
-    stamp_arguments arguments = {branch, step};
+static void stamp(int branch, int nth, pinn_planes planes) {
+    stamp_arguments arguments = {branch, nth};
     OK(pinn_graph_operation(graph, &stamp_operation, &arguments, sizeof arguments, planes, planes));
 }
 
-static int place_of(int branch, int step) {
+static int place_of(int branch, int nth) {
     for (int i = 0; i < ORDER; i++)
-        if (order[i] == STEPS * branch + step) return i;
-    ck_abort_msg("step %d of branch %d did not run", step, branch);
+        if (order[i] == STAMPS * branch + nth) return i;
+    ck_abort_msg("node %d of branch %d did not run", nth, branch);
     return -1;
 }
 
-/* Three branches of four nodes; step 2 of the last waits for step 1 of the first. */
-static void record_branches(pinn_plane *const x[BRANCHES], pinn_plane *shared) {
+/* Three branches of four nodes; number 2 of the last waits for number 1 of the first. */
+static void record_branches(pinn_plane *const x[SIDES], pinn_plane *shared) {
     OK(pinn_graph_begin(graph));
     OK(pinn_graph_fork(graph));
-    for (int b = 0; b < BRANCHES; b++) {
+    for (int b = 0; b < SIDES; b++) {
         OK(pinn_graph_branch(graph, "branch"));
-        for (int s = 0; s < STEPS; s++) {
+        for (int s = 0; s < STAMPS; s++) {
             if (b == 2 && s == 2) OK(pinn_graph_wait(graph, shared));
             if ((b == 2 && s == 2) || (b == 0 && s == 1))
                 stamp(b, s, PINN_PLANES(x[b], shared));
@@ -407,13 +410,13 @@ static void record_branches(pinn_plane *const x[BRANCHES], pinn_plane *shared) {
 static void run_order(const char *mode) {
     tested_mode = mode;
     set_up();
-    pinn_plane *x[BRANCHES], *shared = new_plane("shared", PINN_DEVICE, 4);
-    for (int b = 0; b < BRANCHES; b++) x[b] = new_plane("x", PINN_DEVICE, 4);
+    pinn_plane *x[SIDES], *shared = new_plane("shared", PINN_DEVICE, 4);
+    for (int b = 0; b < SIDES; b++) x[b] = new_plane("x", PINN_DEVICE, 4);
     record_branches(x, shared);
     ordered = 0;
     OK(pinn_graph_launch(graph, 1));
     ck_assert_int_eq(ordered, ORDER);
-    for (int b = 0; b < BRANCHES; b++) pinn_plane_destroy(x[b]);
+    for (int b = 0; b < SIDES; b++) pinn_plane_destroy(x[b]);
     pinn_plane_destroy(shared);
     tear_down();
 }
@@ -426,11 +429,11 @@ START_TEST(orders_vary_with_the_seed_and_are_legal) {
         char mode[32];
         snprintf(mode, sizeof mode, "strict:%d", seed);
         run_order(mode);
-        for (int b = 0; b < BRANCHES; b++)
-            for (int s = 1; s < STEPS; s++) ck_assert_int_lt(place_of(b, s - 1), place_of(b, s));
+        for (int b = 0; b < SIDES; b++)
+            for (int s = 1; s < STAMPS; s++) ck_assert_int_lt(place_of(b, s - 1), place_of(b, s));
         ck_assert_int_lt(place_of(0, 1), place_of(2, 2));
         overtaken += place_of(2, 1) < place_of(0, 0); /* a later branch ran ahead of an earlier one */
-        alone += place_of(1, STEPS - 1) == STEPS - 1; /* one branch ran to its end before any other began */
+        alone += place_of(1, STAMPS - 1) == STAMPS - 1; /* one branch ran to its end before any other began */
         memcpy(orders[seed], order, sizeof order);
         bool new = true;
         for (int other = 0; other < seed; other++) new = new && memcmp(orders[other], order, sizeof order) != 0;
@@ -492,6 +495,61 @@ START_TEST(blocks_run_inside_branches) {
 }
 END_TEST
 
+/* ---- every allocation may fail --------------------------------------------------------------------------------------------- */
+
+static pinn_status use_everything(int32_t *result) {
+    pinn_context *own = NULL;
+    pinn_graph *g = NULL;
+    pinn_plane *x = NULL, *y = NULL, *home = NULL;
+    int32_t mine = 0;
+    pinn_plane *wrapped = NULL;
+    const add_arguments arguments = {.count = 1, .amount = 1};
+    const pinn_context_options options = {.executor = PINN_EXECUTOR_CPU, .cpu_mode = "strict:3"};
+    pinn_status status;
+    PN_TRY(pinn_context_create(&options, &own));
+    PN_TRY(pinn_graph_create(own, "g", &g));
+    PN_TRY(pinn_plane_create(own, "x", PINN_DEVICE, 4, &x));
+    PN_TRY(pinn_plane_create(own, "y", PINN_DEVICE, 4, &y));
+    PN_TRY(pinn_plane_create(own, "home", PINN_PINNED, 4, &home));
+    PN_TRY(pinn_plane_wrap(own, "mine", PINN_HOST, &mine, sizeof mine, &wrapped));
+    PN_TRY(pinn_graph_begin(g));
+    PN_TRY(pinn_graph_fork(g));
+    PN_TRY(pinn_graph_branch(g, "x"));
+    PN_TRY(pinn_graph_operation(g, &add_operation, &arguments, sizeof arguments, PINN_PLANES(x), PINN_PLANES(x)));
+    PN_TRY(pinn_graph_copy(g, x, home));
+    PN_TRY(pinn_graph_branch(g, "y"));
+    PN_TRY(pinn_graph_operation(g, &add_operation, &arguments, sizeof arguments, PINN_PLANES(y), PINN_PLANES(y)));
+    PN_TRY(pinn_graph_join(g));
+    PN_TRY(pinn_graph_operation(g, &add_operation, &arguments, sizeof arguments, PINN_PLANES(home), PINN_PLANES(home)));
+    PN_TRY(pinn_graph_copy(g, home, wrapped));
+    for (int i = 0; i < 20; i++) PN_TRY(pinn_graph_enqueue(g, 1));
+    PN_TRY(pinn_context_synchronize(own));
+    *result = mine;
+fail:
+    pinn_plane_destroy(x);
+    pinn_plane_destroy(y);
+    pinn_plane_destroy(home);
+    pinn_plane_destroy(wrapped);
+    pinn_graph_destroy(g);
+    pinn_context_destroy(own);
+    return status;
+}
+
+START_TEST(every_allocation_may_fail) {
+    int32_t result = 0;
+    long n = 0;
+    for (;; n++) {
+        pn_memory_fail_after(n);
+        pinn_status status = use_everything(&result);
+        pn_memory_fail_after(-1);
+        if (status == PINN_OK) break;
+        ck_assert_msg(status == PINN_NO_MEMORY, "allocation %ld: %s: %s", n, pinn_status_name(status), pinn_error_message());
+    }
+    ck_assert_int_gt(n, 40); /* the loop did reach the mode's own allocations */
+    ck_assert_int_eq(result, 21);
+}
+END_TEST
+
 static TCase *strict_case(void) {
     TCase *tests = tcase_create("strict");
     tcase_add_checked_fixture(tests, set_up_strict, tear_down);
@@ -524,6 +582,7 @@ static int run_own_tests(void) {
     TCase *orders = tcase_create("orders");
     tcase_set_timeout(orders, 60);
     tcase_add_test(orders, orders_vary_with_the_seed_and_are_legal);
+    tcase_add_test(orders, every_allocation_may_fail);
     tcase_add_loop_test(orders, blocks_run_inside_branches, 0, 50);
     suite_add_tcase(suite, strict_case());
     suite_add_tcase(suite, orders);
