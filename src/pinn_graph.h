@@ -162,7 +162,8 @@ typedef struct pinn_operation {
     pinn_status (*cuda)(const pinn_run *); /* NULL = has no CUDA form */
 } pinn_operation;
 
-/* A host function, or an eager cut's: PINN_OK, or a failure that the next launch, enqueue or synchronize returns as PINN_HOST_FAILED with the node's name.
+/* A host function, or an eager cut's: PINN_OK, or a failure that the next launch, enqueue or synchronize returns as PINN_HOST_FAILED with
+ * the node's name.
  * Until then all host nodes of the context are skipped, while GPU nodes and copies go on. */
 typedef pinn_status pinn_host_function(void *user);
 
@@ -197,8 +198,8 @@ pinn_status pinn_graph_eager(pinn_graph *graph, const char *name, pinn_host_func
 
 /* ---- recording: control flow --------------------------------------------------------------------------------------------- */
 
-/* Bodies hold GPU nodes and copies between device and pinned planes; host nodes, pageable copies and eager cuts are refused there, as CUDA
- * has no place for them. A body holds at least one node. Blocks (if, while, for, fork) nest at most PINN_GRAPH_DEPTH deep; begin to end,
+/* Bodies hold GPU nodes and copies between device and pinned planes; host nodes, pageable copies and eager cuts are refused there, as
+ * CUDA has no place for them. A body holds at least one node. Blocks (if, while, for, fork) nest at most PINN_GRAPH_DEPTH deep; begin to end,
  * a block lies in one body or branch. Flags and trip counters are device planes, at least 4 bytes, 4-byte aligned, of which the first
  * 32-bit word is used. A name is shown in explain and errors. */
 #define PINN_GRAPH_DEPTH 8
@@ -207,8 +208,8 @@ pinn_status pinn_graph_eager(pinn_graph *graph, const char *name, pinn_host_func
 pinn_status pinn_graph_if(pinn_graph *graph, const char *name, pinn_plane *flag);
 /* Inside an if: ends its body and begins the other, which runs when the flag was 0 at the if, whatever the first body wrote to it. */
 pinn_status pinn_graph_else(pinn_graph *graph);
-/* What follows, up to pinn_graph_end, runs as long as the flag word is not 0, at most `cap` (>= 1) times. The flag is read on entry and after
- * each trip; a body that never clears it runs `cap` times. `trips` (may be NULL) holds the number of trips done: 0 from the loop's entry
+/* What follows, up to pinn_graph_end, runs as long as the flag word is not 0, at most `cap` (>= 1) times. The flag is read on entry and
+ * after each trip; a body that never clears it runs `cap` times. `trips` (may be NULL) holds the number of trips done: 0 from the loop's entry
  * on, so 0 in the first trip, and after the loop their total. The loop keeps its own count, so writing there changes nothing. */
 pinn_status pinn_graph_while(pinn_graph *graph, const char *name, pinn_plane *flag, uint32_t cap, pinn_plane *trips);
 /* The same without a flag: `count` trips, also none. */
@@ -218,9 +219,9 @@ pinn_status pinn_graph_end(pinn_graph *graph);
 
 /* ---- recording: branches ------------------------------------------------------------------------------------------------- */
 
-/* Between fork and join, branches run beside each other; inside one, program order holds. On the CPU inline they run one after the other, in
- * program order. The build refuses two branches that touch the same bytes, one of them writing, unless waits order them. Pageable copies are refused
- * inside branches.
+/* Between fork and join, branches run beside each other; inside one, program order holds. On the CPU inline they run one after the
+ * other, in program order. The build refuses two branches that touch the same bytes, one of them writing, unless waits order them.
+ * Pageable copies are refused inside branches.
  *
  *     pinn_graph_fork(graph);
  *     pinn_graph_branch(graph, "frame");
@@ -252,8 +253,8 @@ void pinn_graph_invalidate(pinn_graph *graph);
 
 /* Records the nodes of a capture; anything but PINN_OK ends it. It must not destroy `graph`. */
 typedef pinn_status pinn_record_function(void *user, pinn_graph *graph);
-/* Capture by shape. Nothing happens when the graph is built, none of its planes was freed and `shape` ([rank]; NULL for rank 0) is the one it
- * was captured with. Else: begin, `record`, build; a failure keeps the old executable with its shape. Two captures of one shape with the
+/* Capture by shape. Nothing happens when the graph is built, none of its planes was freed and `shape` ([rank]; NULL for rank 0) is the
+ * one it was captured with. Else: begin, `record`, build; a failure keeps the old executable with its shape. Two captures of one shape with the
  * same nodes on the same planes count as one build. */
 pinn_status pinn_graph_capture(pinn_graph *graph, const size_t *shape, size_t rank, pinn_record_function *record, void *user);
 /* The rank of the last capture, and its shape in *shape (borrowed until the next build or invalidate); 0 and NULL when the graph was built

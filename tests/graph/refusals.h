@@ -4,6 +4,7 @@
 
 #include "block_refusals.h"
 #include "conformance.h"
+#include "random_blocks.h"
 
 /* ---- recording ------------------------------------------------------------------------------------------------------------- */
 
@@ -445,6 +446,7 @@ static int run_conformance(pinn_executor executor, const char *name, bool nofork
     suite_add_tcase(suite, control_case());
     suite_add_tcase(suite, branch_case());
     suite_add_tcase(suite, block_refusal_case());
+    suite_add_tcase(suite, random_case());
     SRunner *runner = srunner_create(suite);
     if (nofork) srunner_set_fork_status(runner, CK_NOFORK);
     srunner_run_all(runner, CK_NORMAL);
