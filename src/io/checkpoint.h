@@ -5,7 +5,8 @@
  *   /parameters/<name>   one dataset a block of the network, by name and shape, in the run's precision
  *   /network/fixed       float64: the untrained numbers (Fourier matrix)
  *   /optimizer/m, /optimizer/v   whole vectors in the run's precision
- *   /step                the words: step, phase, phase_step, optimizer_step, rows, and the last step's scalars
+ *   /step                the words: step, phase, phase_step, optimizer_step, rows, the last step's scalars, the best loss and the plateau's;
+ *                        not `stop`: a run that goes on looks at its rules itself
  *   /unknowns            a group, empty until a problem has unknowns
  */
 #ifndef PN_IO_CHECKPOINT_H
