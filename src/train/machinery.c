@@ -303,7 +303,7 @@ pinn_status pn_phase_begin(pinn_training *training, size_t phase) {
     /* A phase's point counts hold from then on, so those of the phases before count too: a resumed run has not been through them. */
     for (; training->phases_applied <= phase; training->phases_applied++) {
         bool one = false;
-        PN_TRY(pn_problem_set_points(training->problem, &config->phase[training->phases_applied], &one));
+        PN_TRY(pn_problem_set_points(training->problem, &training->config->phase[training->phases_applied], &one));
         changed |= one;
     }
     if (changed || !training->machinery.pass) {
