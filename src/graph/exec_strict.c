@@ -1,9 +1,9 @@
 /* The CPU executor's strict mode, which plays a GPU (see strict.h).
  *
- * enqueue only notes what to run; synchronize runs it, so host memory is not ready before a wait, and until then what the noted work
- * writes there shows poison. Branches of a fork run node by node in an order drawn from the seed: any order that program order inside a
- * branch and the waits allow, with a bias to one branch in half of the forks, as a steady mixture alone would hardly ever let one branch
- * run far ahead. An if, while, for or fork inside a branch counts as one node there. Host nodes run on another thread.
+ * enqueue only notes what to run; synchronize runs it, so host memory is not ready before a wait, and until then what the noted
+ * work writes there shows poison. Branches of a fork run node by node in an order drawn from the seed: any order that program order
+ * inside a branch and the waits allow, with a bias to one branch in half of the forks, as a steady mixture alone would hardly ever
+ * let one branch run far ahead. An if, while, for or fork inside a branch counts as one node there. Host nodes run on a thread.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -46,7 +46,8 @@ pinn_status pn_backend_cpu_mode(const char *mode, const pn_backend **out) {
         *out = &pn_backend_strict;
     else
         return pn_fail(PINN_BAD_ARGUMENT,
-                       "pinn_context_create: cpu_mode \"%s\" is neither \"inline\" nor \"strict:SEED\" with a number below 2^64", mode);
+                       "pinn_context_create: cpu_mode \"%s\" is neither \"inline\" nor \"strict:SEED\" with a number below 2^64",
+                       mode);
     return PINN_OK;
 }
 
@@ -183,7 +184,7 @@ static uint64_t draw(pn_strict *strict, uint64_t below) {
 
 /* How far each branch of a fork has come. */
 typedef struct progress {
-    size_t branch; /* position of its BRANCH */
+    size_t branch;  /* position of its BRANCH */
     size_t at, end; /* next entry to run; behind its last */
 } progress;
 
@@ -200,8 +201,8 @@ static bool is_over(const pn_graph_node *wait, const progress *branch, size_t br
     return true;
 }
 
-/* The branch to go on with, passing waits that are over; `branches` when all have ended. Earlier branches wait for no later ones, so
- * one is always ready. */
+/* The branch to go on with, passing waits that are over; `branches` when all have ended. Earlier branches wait for no later ones,
+ * so one is always ready. */
 static size_t choose(pn_strict *strict, const pn_list *list, progress *branch, size_t branches, size_t favourite) {
     size_t ready = 0, chosen = branches;
     for (size_t b = 0; b < branches; b++) {
@@ -237,10 +238,10 @@ static pinn_status run_fork(pn_strict *strict, const pn_list *list, size_t at) {
 static pinn_status run_range(pn_strict *strict, const pn_list *list, size_t first, size_t last) {
     for (size_t i = first; i < last; i = unit_end(list, i)) {
         pn_graph_node *node = list->node[i];
-        pinn_status status = node->kind == PN_NODE_IF                 ? run_if(strict, list, i)
-                             : pn_graph_node_is_conditional(node)     ? run_loop(strict, list, i)
-                             : node->kind == PN_NODE_FORK             ? run_fork(strict, list, i)
-                                                                      : run_node(strict, node);
+        pinn_status status = node->kind == PN_NODE_IF             ? run_if(strict, list, i)
+                             : pn_graph_node_is_conditional(node) ? run_loop(strict, list, i)
+                             : node->kind == PN_NODE_FORK         ? run_fork(strict, list, i)
+                                                                  : run_node(strict, node);
         if (status != PINN_OK) return status;
     }
     return PINN_OK;
@@ -278,10 +279,11 @@ static void lift_veils(pn_strict *strict) {
         const unsigned char *memory = v->plane->address;
         for (size_t i = 0; i < v->plane->bytes; i++)
             if (memory[i] != PN_POISON) {
-                pn_strict_break(strict,
-                                "plane '%s' was written at byte %zu by the caller after graph '%s' was enqueued, whose node %zu '%s' "
-                                "writes it: wait first (pinn_context_synchronize)",
-                                v->plane->name, i, v->node->graph->name, v->node->number, v->node->name);
+                pn_strict_break(
+                    strict,
+                    "plane '%s' was written at byte %zu by the caller after graph '%s' was enqueued, whose node %zu '%s' "
+                    "writes it: wait first (pinn_context_synchronize)",
+                    v->plane->name, i, v->node->graph->name, v->node->number, v->node->name);
                 break;
             }
         memcpy(v->plane->address, v->kept, v->plane->bytes);

@@ -1,7 +1,7 @@
 /* The strict mode of the CPU executor: it plays a GPU, so that mistakes between host and device show on a machine without one.
  *
- *   exec_strict.c    the backend: what is enqueued waits for synchronize; the order of branches; host nodes on a thread of their own
- *   strict_memory.c  regions: memory that only opens while a declared node runs
+ *   exec_strict.c    the backend: what is enqueued waits for synchronize; the order of branches; the thread of host nodes
+ *   strict_memory.c  regions: memory that only opens while a node runs that declares it
  *   strict_guard.c   around each node: what it may not read is closed or poison, what it may not write is looked at afterwards
  *
  * Memory that a context creates lies in pages of its own, which are closed (mprotect) unless a running node declares them. A node
@@ -36,7 +36,7 @@ typedef struct pn_region {
     bool was_read, was_written; /* by a node that this region was not opened to */
 } pn_region;
 
-pinn_status pn_regions_initialise(void); /* installs the handler, once */
+pinn_status pn_regions_initialise(void);                                                    /* installs the handler, once */
 pinn_status pn_region_create(pn_strict *owner, pinn_place place, size_t bytes, void **out); /* zeroed */
 void pn_region_destroy(void *address);
 pn_region *pn_region_find(const void *address); /* NULL when it lies in none */
@@ -58,15 +58,15 @@ typedef struct pn_span {
 
 struct pn_strict {
     pinn_context *context;
-    uint64_t random;         /* state of the generator of orders */
-    atomic_bool in_node;     /* a node's code may be running: its trespasses are let through */
-    pn_span *span;           /* [spans], while enqueued work runs */
+    uint64_t random;     /* state of the generator of orders */
+    atomic_bool in_node; /* a node's code may be running: its trespasses are let through */
+    pn_span *span;       /* [spans], while enqueued work runs */
     size_t spans, span_capacity;
-    bool broken;             /* a node broke its declaration: as after an illegal access on a GPU nothing runs any more */
+    bool broken; /* a node broke its declaration: as after an illegal access on a GPU nothing runs any more */
     char why[1024];
-    struct pn_job *job;      /* [jobs], enqueued and not run */
+    struct pn_job *job; /* [jobs], enqueued and not run */
     size_t jobs, job_capacity;
-    struct pn_veil *veil;    /* [veils], host memory that shows poison until the next wait */
+    struct pn_veil *veil; /* [veils], host memory that shows poison until the next wait */
     size_t veils, veil_capacity;
 };
 

@@ -155,12 +155,10 @@ pinn_status pn_strict_break(pn_strict *strict, const char *format, ...) {
     return pn_strict_check(strict);
 }
 
-pinn_status pn_strict_check(const pn_strict *strict) {
-    return strict->broken ? pn_fail(PINN_REFUSED, "%s", strict->why) : PINN_OK;
-}
+pinn_status pn_strict_check(const pn_strict *strict) { return strict->broken ? pn_fail(PINN_REFUSED, "%s", strict->why) : PINN_OK; }
 
-/* The plane of the context that holds `address`: rather the one that was created than one wrapped around its memory; behind the last byte
- * of all, any of the span. */
+/* The plane of the context that holds `address`: rather the one that was created than one wrapped around its memory; behind the
+ * last byte of all, any of the span. */
 static const pinn_plane *plane_at(const pn_strict *strict, const pn_span *span, const unsigned char *address) {
     const pinn_plane *best = NULL;
     for (const pinn_plane *plane = strict->context->first_plane; plane; plane = plane->next) {
@@ -178,21 +176,24 @@ static pinn_status report_write(pn_strict *strict, const pn_graph_node *node, co
     if (byte >= plane->bytes)
         return pn_strict_break(strict, "graph '%s', node %zu '%s' writes beyond the end of plane '%s' of %zu bytes, at byte %zu",
                                node->graph->name, node->number, node->name, plane->name, plane->bytes, byte);
-    return pn_strict_break(
-        strict, "graph '%s', node %zu '%s' writes plane '%s', at byte %zu, which it does not declare as written: add it to the node's writes",
-        node->graph->name, node->number, node->name, plane->name, byte);
+    return pn_strict_break(strict,
+                           "graph '%s', node %zu '%s' writes plane '%s', at byte %zu, which it does not declare as written: add it "
+                           "to the node's writes",
+                           node->graph->name, node->number, node->name, plane->name, byte);
 }
 
 static pinn_status report_trespass(pn_strict *strict, const pn_graph_node *node, const pn_span *span, pn_access access) {
     const bool written = access == PN_ACCESS_WRITE;
     const pinn_plane *plane = plane_at(strict, span, span->address);
     if (pn_graph_node_on_host(node) == (plane->place == PINN_DEVICE))
-        return pn_strict_break(strict,
-                               "graph '%s', node %zu '%s' %s plane '%s', which is %s memory, on the %s: declare a plane of the node's own "
-                               "side, and pinn_graph_copy between the two",
-                               node->graph->name, node->number, node->name, written ? "writes" : "reads", plane->name,
-                               pinn_place_name(plane->place), pn_graph_node_on_host(node) ? "host" : "device");
-    return pn_strict_break(strict, "graph '%s', node %zu '%s' %s plane '%s', which it does not declare as %s: add it to the node's %s",
+        return pn_strict_break(
+            strict,
+            "graph '%s', node %zu '%s' %s plane '%s', which is %s memory, on the %s: declare a plane of the node's own "
+            "side, and pinn_graph_copy between the two",
+            node->graph->name, node->number, node->name, written ? "writes" : "reads", plane->name, pinn_place_name(plane->place),
+            pn_graph_node_on_host(node) ? "host" : "device");
+    return pn_strict_break(strict,
+                           "graph '%s', node %zu '%s' %s plane '%s', which it does not declare as %s: add it to the node's %s",
                            node->graph->name, node->number, node->name, written ? "writes" : "reads", plane->name,
                            written ? "written" : "read", written ? "writes" : "reads");
 }

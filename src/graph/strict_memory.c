@@ -1,7 +1,8 @@
 /* Regions: memory that opens and closes by mprotect, and the handler that tells who touched a closed one.
  *
  * A fault comes on the thread that made it, which never holds the lock here: code that holds it touches no region. So the handler
- * may wait for the lock, though POSIX does not list mutexes and mprotect among what a handler may use; garbage collectors do the same.
+ * may wait for the lock, though POSIX does not list mutexes and mprotect among what a handler may use; garbage collectors do the
+ * same.
  */
 #include <errno.h>
 #include <signal.h>

@@ -201,7 +201,7 @@ static pinn_status plan_schedule(const pinn_training *training, pn_text *plan) {
     PN_TRY(pinn_graph_begin(graph));
     PN_TRY(pn_chunk_record(training, graph, 1));
     PN_TRY(pinn_graph_explain(graph, &schedule));
-    pn_text_printf(plan, "\nrecorded chunk of steps\n%s", schedule);
+    pn_text_printf(plan, "\nrecorded step, in the graph of a chunk of steps\n%s", schedule);
     if (training->unroll > 1)
         pn_text_printf(plan, "  Before that loop stands one whose body holds %u such steps: it takes as many as fill whole bodies.\n",
                        (unsigned)training->unroll);

@@ -289,11 +289,10 @@ START_TEST(blocks_explain_and_draw_themselves) {
         "  18   gpu  \"add\" reads \"x\" (device, 4 bytes) writes \"x\" (device, 4 bytes)\n"
         "  19 join\n";
     static const char *const drawn[] = {
-        "  n1 [shape=diamond label=\"1 loop\\nat most 10 trips\\nflag \\\"more\\\" (device, 4 bytes)\\nwrites \\\"trips\\\" "
-        "(device, 4 "
-        "bytes)\"];\n  n10 [shape=point];\n  subgraph cluster_1 {\n  label=\"while loop\";\n  n2 [",
-        "  subgraph cluster_5 {\n  label=\"else odd\";\n  n6 [shape=diamond label=\"6 thrice\\nfor 3 trips\"];\n  n8 "
-        "[shape=point];\n",
+        "  n1 [shape=diamond label=\"1 loop\\nat most 10 trips\\nflag \\\"more\\\" (device, 4 bytes)\\nwrites \\\"trips\\\"",
+        "  n10 [shape=point];\n  subgraph cluster_1 {\n  label=\"while loop\";\n  n2 [",
+        "  subgraph cluster_5 {\n  label=\"else odd\";\n  n6 [shape=diamond label=\"6 thrice\\nfor 3 trips\"];\n",
+        "  n8 [shape=point];\n",
         "  n10 -> n11;\n",
         "  subgraph cluster_13 {\n  label=\"branch frame\";\n  n14 [shape=cds",
         "  n17 [shape=plaintext label=\"17 wait\\nfor \\\"x\\\" (device, 4 bytes)\"];\n",

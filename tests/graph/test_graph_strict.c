@@ -1,7 +1,7 @@
 /* The CPU executor's strict mode: the whole conformance suite under many seeds, and what only this mode finds.
  *
- * The suite runs once for each of SEEDS seeds (an environment variable, 200 by default; 1 stands for a quick look), each in a process of
- * its own: what crashes or hangs under one seed is told with that seed, and repeats with SEEDS=1 FIRST_SEED=<it>.
+ * The suite runs once for each of SEEDS seeds (an environment variable), each in a process of its own: what crashes or hangs under
+ * one seed is told with that seed, and repeats with SEEDS=1 FIRST_SEED=<it>.
  */
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -167,8 +167,10 @@ END_TEST
 START_TEST(places_are_apart) {
     int32_t mine = 0;
     pinn_plane *x = new_plane("x", PINN_DEVICE, 4), *home = new_plane("home", PINN_PINNED, 4), *made = NULL;
-    FAILS(pinn_plane_wrap(context, "w", PINN_DEVICE, &mine, 4, &made), PINN_BAD_ARGUMENT, "is not device memory: it is host memory");
-    FAILS(pinn_plane_wrap(context, "w", PINN_DEVICE, pinn_plane_address(home), 4, &made), PINN_BAD_ARGUMENT, "is not device memory");
+    FAILS(pinn_plane_wrap(context, "w", PINN_DEVICE, &mine, 4, &made), PINN_BAD_ARGUMENT,
+          "is not device memory: it is host memory");
+    FAILS(pinn_plane_wrap(context, "w", PINN_DEVICE, pinn_plane_address(home), 4, &made), PINN_BAD_ARGUMENT,
+          "is not device memory");
     FAILS(pinn_plane_wrap(context, "w", PINN_HOST, pinn_plane_address(x), 4, &made), PINN_BAD_ARGUMENT,
           "is not host memory: it is device memory");
     record_peek((peek_arguments){.from = home, .to = x}, PINN_PLANES(x), PINN_PLANES(x));
@@ -285,7 +287,8 @@ START_TEST(host_plane_is_poison_until_a_wait) {
     ck_assert_int_eq(value_of(x), 3);
     OK(pinn_graph_enqueue(graph, 1));
     *(int32_t *)pinn_plane_address(home) = 0;
-    FAILS(pinn_context_synchronize(context), PINN_REFUSED, "plane 'home' was written at byte 0 by the caller after graph 'g' was enqueued");
+    FAILS(pinn_context_synchronize(context), PINN_REFUSED,
+          "plane 'home' was written at byte 0 by the caller after graph 'g' was enqueued");
     pinn_plane_destroy(x);
     pinn_plane_destroy(home);
     pinn_plane_destroy(in);
@@ -346,12 +349,13 @@ START_TEST(eager_cut_waits_for_what_is_before_it) {
 END_TEST
 
 START_TEST(modes_are_checked) {
-    static const char *const bad[] = {"", "strict", "strict:", "strict:-1", "strict:1x", "strict: 1", "Strict:1", "strict:18446744073709551616"};
+    static const char *const bad[] = {"",          "strict",    "strict:",  "strict:-1",
+                                      "strict:1x", "strict: 1", "Strict:1", "strict:18446744073709551616"};
     static const char *const good[] = {"inline", "strict:0", "strict:18446744073709551615"};
     pinn_context *made = NULL;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-        FAILS(pinn_context_create(&(pinn_context_options){.executor = PINN_EXECUTOR_CPU, .cpu_mode = bad[i]}, &made), PINN_BAD_ARGUMENT,
-              "cpu_mode");
+        FAILS(pinn_context_create(&(pinn_context_options){.executor = PINN_EXECUTOR_CPU, .cpu_mode = bad[i]}, &made),
+              PINN_BAD_ARGUMENT, "cpu_mode");
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         OK(pinn_context_create(&(pinn_context_options){.executor = PINN_EXECUTOR_CPU, .cpu_mode = good[i]}, &made));
         pinn_context_destroy(made);
@@ -432,11 +436,11 @@ START_TEST(orders_vary_with_the_seed_and_are_legal) {
         for (int b = 0; b < SIDES; b++)
             for (int s = 1; s < STAMPS; s++) ck_assert_int_lt(place_of(b, s - 1), place_of(b, s));
         ck_assert_int_lt(place_of(0, 1), place_of(2, 2));
-        overtaken += place_of(2, 1) < place_of(0, 0); /* a later branch ran ahead of an earlier one */
+        overtaken += place_of(2, 1) < place_of(0, 0);   /* a later branch ran ahead of an earlier one */
         alone += place_of(1, STAMPS - 1) == STAMPS - 1; /* one branch ran to its end before any other began */
         memcpy(orders[seed], order, sizeof order);
         bool new = true;
-        for (int other = 0; other < seed; other++) new = new && memcmp(orders[other], order, sizeof order) != 0;
+        for (int other = 0; other < seed; other++) new = new &&memcmp(orders[other], order, sizeof order) != 0;
         different += new;
         run_order(mode); /* the seed decides it all */
         ck_assert_mem_eq(orders[seed], order, sizeof order);
@@ -600,6 +604,12 @@ static long number_from(const char *variable, long otherwise) {
     return text ? strtol(text, NULL, 10) : otherwise;
 }
 
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+enum { DEFAULT_SEEDS = 20 }; /* many times slower; they look at the code, not at orders */
+#else
+enum { DEFAULT_SEEDS = 200 };
+#endif
+
 /* Runs the suite in a process of its own. */
 static pid_t start_with(long seed) {
     fflush(NULL);
@@ -621,7 +631,7 @@ static bool has_passed(pid_t child, long seed) {
 
 int main(void) {
     enum { AT_ONCE = 2 };
-    const long first = number_from("FIRST_SEED", 0), end = first + number_from("SEEDS", 200);
+    const long first = number_from("FIRST_SEED", 0), end = first + number_from("SEEDS", DEFAULT_SEEDS);
     int failed = run_own_tests();
     for (long seed = first; seed < end; seed += AT_ONCE) {
         pid_t child[AT_ONCE];

@@ -1,7 +1,8 @@
-/* Whole trainings in the graph layer's strict mode: every node of a training must declare what it reads and writes, and write what it says.
+/* Whole trainings in the graph layer's strict mode: every node of a training must declare what it reads and writes, and write what
+ * it says.
  *
- * The strict mode fails on undeclared accesses that it sees and poisons what it does not let a node see, so parameters that come out
- * bit for bit as without it show that no step of the training depends on anything undeclared.
+ * The strict mode fails on undeclared accesses that it sees and poisons what it does not let a node see, so parameters that come
+ * out bit for bit as without it show that no step of the training depends on anything undeclared.
  */
 #include "training_tools.h"
 
@@ -11,8 +12,10 @@ typedef struct variant {
     size_t count;
 } variant;
 
-/* Few points and steps: the strict mode copies what each node may not touch. Events, snapshots and evaluations are among the steps. */
-#define REDUCED "equation.0.points=130", "condition.0.points=20", "network.width=12", "train.0.steps=40", "output.events=10", "output.checkpoint=20"
+/* Few points and steps: the strict mode copies what each node may not touch. Events and snapshots are among the steps. */
+#define REDUCED                                                                                                   \
+    "equation.0.points=130", "condition.0.points=20", "network.width=12", "train.0.steps=40", "output.events=10", \
+        "output.checkpoint=20"
 enum { REDUCTIONS = 6 };
 
 static const variant variants[] = {
@@ -20,7 +23,8 @@ static const variant variants[] = {
     {"heat.toml", "tiled", {REDUCED, "precision=float64"}, REDUCTIONS + 1},
     {"heat.toml", "layered", {REDUCED, "precision=float32"}, REDUCTIONS + 1},
     {"heat.toml", "layered", {REDUCED, "precision=float64"}, REDUCTIONS + 1},
-    {"allen_cahn.toml", "tiled", {REDUCED, "output.evaluate.every=10"}, REDUCTIONS + 1}, /* Fourier features, a reference from a file */
+    /* Fourier features, a reference from a file. */
+    {"allen_cahn.toml", "tiled", {REDUCED, "output.evaluate.every=10"}, REDUCTIONS + 1},
     {"helmholtz2d.toml", "tiled", {REDUCED}, REDUCTIONS},
     {"helmholtz2d.toml", "layered", {REDUCED}, REDUCTIONS},
     {"bench/ns3.toml", "tiled", {REDUCED}, REDUCTIONS},
