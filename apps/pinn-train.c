@@ -28,7 +28,7 @@ static const struct argp_option options[] = {
     {"out", 'o', "DIR", 0, "Run directory (default: runs/<name of the config>)", 0},
     {"device", 'd', "DEVICE", 0, "auto (default), cpu, cuda or cuda:N", 0},
     {"set", KEY_SET, "KEY=VALUE", 0, "Replace a value of the file: train.0.steps=500, domain.x=[0,2]; may be repeated", 0},
-    {"seed", KEY_SEED, "N", 0, "Replace the file's seed", 0},
+    {"seed", KEY_SEED, "N", 0, "Replace the file's seed: a whole number from 0 to 2^63 - 1", 0},
     {"resume", KEY_RESUME, NULL, 0, "Go on from the run directory's checkpoint", 0},
     {"force", KEY_FORCE, NULL, 0, "Overwrite an existing run", 0},
     {"plan", KEY_PLAN, NULL, 0, "Print sizes, memory, operations and the recorded step; train nothing", 0},
@@ -40,7 +40,7 @@ static bool parse_seed(const char *text, uint64_t *seed) {
     char *end;
     errno = 0;
     unsigned long long value = strtoull(text, &end, 10);
-    if (errno || end == text || *end || strchr(text, '-')) return false;
+    if (errno || end == text || *end || strchr(text, '-') || value > INT64_MAX) return false;
     *seed = value;
     return true;
 }
@@ -57,7 +57,7 @@ static error_t parse_option(int key, char *value, struct argp_state *state) {
         a->set[o->set_count++] = value;
         break;
     case KEY_SEED:
-        if (!parse_seed(value, &o->seed)) argp_error(state, "--seed %s: a whole number from 0 to 2^64-1 is needed", value);
+        if (!parse_seed(value, &o->seed)) argp_error(state, "--seed %s: a whole number from 0 to 2^63 - 1 is needed", value);
         o->has_seed = true;
         break;
     case KEY_RESUME: o->resume = true; break;

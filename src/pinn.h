@@ -37,11 +37,11 @@ typedef struct pinn_options { /* all strings borrowed during pinn_training_creat
     const char *executor;   /* NULL: environment variable PINN_GRAPH, else "graph" on a GPU; "graph" or "eager" */
     const char *lowering;   /* NULL: environment variable PINN_PASS, else "auto"; "tiled" or "layered" */
     const char *compile_for; /* layered on a CPU: also compile the kernels of a GPU architecture ("sm_90"), as a check; NULL = don't */
-    const char *directory;  /* run directory; NULL = runs/<config's stem> */
+    const char *directory;  /* run directory; NULL = runs/<config's name without .toml> */
     bool no_directory;      /* write nothing: plans and benches */
     bool force, resume;     /* an existing run: overwrite it, or go on from its checkpoint */
     bool has_seed;          /* `seed` replaces the file's */
-    uint64_t seed;
+    uint64_t seed;          /* 0 to 2^63 - 1, as TOML's integers: the run's config.toml holds it */
     FILE *progress;         /* progress lines; NULL = none */
     void (*message)(void *user, const char *line); /* warnings and notes; NULL = none */
     void *message_user;

@@ -57,6 +57,8 @@ static int earlier(const void *a, const void *b) {
     return *first < *second ? -1 : *first > *second; /* as reported */
 }
 
+static bool is_continuation(char byte) { return ((unsigned char)byte & 0xc0) == 0x80; } /* of a UTF-8 character */
+
 /* The source line with a caret under the column; long lines are cut to a window around it. */
 static void print_source(const pn_diagnostics *list, pn_position at, pn_text *out) {
     if (!list->source || at.line == 0) return;
@@ -70,6 +72,8 @@ static void print_source(const pn_diagnostics *list, pn_position at, pn_text *ou
     if (caret > length) caret = length;
     size_t from = caret > MAX_SHOWN_LINE / 2 && length > MAX_SHOWN_LINE ? caret - MAX_SHOWN_LINE / 2 : 0;
     size_t shown = length - from < MAX_SHOWN_LINE ? length - from : MAX_SHOWN_LINE;
+    for (; is_continuation(line[from]) && from < caret; from++) shown--; /* no character is cut in two */
+    while (shown && from + shown < length && is_continuation(line[from + shown])) shown--;
     pn_text_string(out, "  ");
     for (size_t i = 0; i < shown; i++) { /* raw control bytes would move the terminal's cursor */
         unsigned char c = (unsigned char)line[from + i];
@@ -78,7 +82,7 @@ static void print_source(const pn_diagnostics *list, pn_position at, pn_text *ou
     if (at.column) {
         pn_text_string(out, "\n  ");
         for (size_t i = from; i < from + (caret - from); i++)
-            if (((unsigned char)line[i] & 0xc0) != 0x80) pn_text_string(out, " "); /* one column a UTF-8 character */
+            if (!is_continuation(line[i])) pn_text_string(out, " "); /* one column a UTF-8 character */
         pn_text_string(out, "^");
     }
     pn_text_string(out, "\n");

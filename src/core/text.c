@@ -74,17 +74,48 @@ void pn_text_number(pn_text *text, double value) {
     pn_text_string(text, decimal);
 }
 
+size_t pn_text_utf8(const char *text, unsigned *code) {
+    static const struct {
+        unsigned char mask, mark;
+        unsigned least; /* smaller numbers have a shorter form */
+    } form[] = {{0x80, 0x00, 0}, {0xe0, 0xc0, 0x80}, {0xf0, 0xe0, 0x800}, {0xf8, 0xf0, 0x10000}};
+    const unsigned char *byte = (const unsigned char *)text;
+    size_t more = 0;
+    while (more < 4 && (byte[0] & form[more].mask) != form[more].mark) more++;
+    if (more == 4) return 0;
+    unsigned number = byte[0] & (unsigned char)~form[more].mask;
+    for (size_t i = 1; i <= more; i++) {
+        if ((byte[i] & 0xc0) != 0x80) return 0;
+        number = number << 6 | (byte[i] & 0x3fu);
+    }
+    if (number < form[more].least || number > 0x10ffff || (number >= 0xd800 && number < 0xe000)) return 0;
+    *code = number;
+    return more + 1;
+}
+
+bool pn_text_is_utf8(const char *text) {
+    unsigned code;
+    for (size_t length; *text; text += length)
+        if ((length = pn_text_utf8(text, &code)) == 0) return false;
+    return true;
+}
+
 void pn_text_quoted(pn_text *text, const char *string) {
     pn_text_append(text, "\"", 1);
-    for (const unsigned char *c = (const unsigned char *)string; *c; c++) {
-        if (*c == '"' || *c == '\\')
-            pn_text_printf(text, "\\%c", *c);
-        else if (*c == '\n')
+    while (*string) {
+        unsigned code;
+        const size_t length = pn_text_utf8(string, &code);
+        if (length == 0)
+            pn_text_string(text, "\\ufffd");
+        else if (code == '"' || code == '\\')
+            pn_text_printf(text, "\\%c", (int)code);
+        else if (code == '\n')
             pn_text_string(text, "\\n");
-        else if (*c < 0x20 || *c == 0x7f)
-            pn_text_printf(text, "\\u%04x", *c);
+        else if (code < 0x20 || code == 0x7f)
+            pn_text_printf(text, "\\u%04x", code);
         else
-            pn_text_append(text, (const char *)c, 1);
+            pn_text_append(text, string, length);
+        string += length ? length : 1;
     }
     pn_text_append(text, "\"", 1);
 }

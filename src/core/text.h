@@ -25,7 +25,11 @@ void pn_text_printf(pn_text *text, const char *format, ...) __attribute__((forma
 void pn_text_vprintf(pn_text *text, const char *format, va_list list);
 /* Shortest decimal that reads back as exactly `value` (%.17g at worst); inf and nan as "inf", "-inf", "nan". */
 void pn_text_number(pn_text *text, double value);
-/* `string` between double quotes, escaped so that both JSON and TOML read it back. */
+/* Bytes of the UTF-8 character at `text` (RFC 3629: no overlong forms, no surrogates) and, through `code`, its number; 0 when the bytes
+ * there are none. Reads no further than a zero byte. */
+size_t pn_text_utf8(const char *text, unsigned *code);
+bool pn_text_is_utf8(const char *text);
+/* `string` between double quotes, escaped so that both JSON and TOML read it back; bytes that are not UTF-8 become U+FFFD. */
 void pn_text_quoted(pn_text *text, const char *string);
 /* The content as a C string, never NULL; borrowed until the next append. */
 const char *pn_text_get(const pn_text *text);

@@ -74,6 +74,14 @@ static void list_coordinates(const binding *b, char *hint, size_t size) {
     snprintf(hint, size, b->scope->coordinates ? "the coordinates are %s" : "there are no coordinates%s", list);
 }
 
+/* "write sin(a)"; d's own in a coordinate that is there. */
+static void write_usage(const binding *b, const pn_function *function, char *hint, size_t size) {
+    if (function->kind == PN_FUNCTION_D && b->scope->coordinates)
+        snprintf(hint, size, "write d(a, %s), or more coordinates for higher orders", b->scope->name[0].text);
+    else
+        snprintf(hint, size, "write %s", function->usage);
+}
+
 /* Names that other languages know. */
 static const struct {
     const char *name, *hint;
@@ -95,6 +103,20 @@ static const char *foreign_hint(const char *name, size_t length) {
     return NULL;
 }
 
+/* Kinds of names that may stand in the expression, as bits 1 << kind. */
+static unsigned allowed_names(const binding *b) {
+    unsigned mask = 1u << PN_NAME_CONSTANT;
+    if (b->allow & PN_ALLOW_COORDINATES) mask |= 1u << PN_NAME_COORDINATE | 1u << PN_NAME_DEFINITION;
+    if (b->allow & PN_ALLOW_FIELDS) mask |= 1u << PN_NAME_FIELD;
+    return mask;
+}
+
+static const char *allowed_words(const binding *b) {
+    return b->allow & PN_ALLOW_FIELDS        ? "it must be a coordinate, a field, pi, or a name in [constants] or [define]"
+           : b->allow & PN_ALLOW_COORDINATES ? "it must be a coordinate, pi, or a name in [constants] or [define]"
+                                             : "it must be pi or a name in [constants]; a constant may use those before it";
+}
+
 static void report_unknown(binding *b, const pn_syntax *node) {
     pn_scope *scope = b->scope;
     const char *name = name_bytes(b, node);
@@ -105,7 +127,7 @@ static void report_unknown(binding *b, const pn_syntax *node) {
     const pn_function *function = pn_function_find(name, length);
     char hint[256];
     if (function) {
-        snprintf(hint, sizeof hint, "write %s", function->usage);
+        write_usage(b, function, hint, sizeof hint);
         pn_source_report(b->source, node->at, hint, "\"%s\" is a function", function->name);
         return;
     }
@@ -116,21 +138,21 @@ static void report_unknown(binding *b, const pn_syntax *node) {
     }
     /* A name with an underscore may be a misspelt constant before it is a misspelt derivative. */
     bool underscore = memchr(name, '_', length) != NULL;
-    const char *nearest =
-        pn_scope_nearest(scope, name, length, underscore ? 1u << PN_NAME_CONSTANT | 1u << PN_NAME_DEFINITION : ~0u, b->visible);
+    const unsigned named = 1u << PN_NAME_CONSTANT | 1u << PN_NAME_DEFINITION, mask = allowed_names(b);
+    const char *nearest = pn_scope_nearest(scope, name, length, underscore ? mask & named : mask, b->visible);
     if (!(nearest && (!underscore || strchr(nearest, '_')))) {
-        if (pn_suffix_report(scope, b->source, node->at, length, b->visible)) return;
-        nearest = pn_scope_nearest(scope, name, length, ~0u, b->visible);
+        if (b->allow & PN_ALLOW_FIELDS && pn_suffix_report(scope, b->source, node->at, length, b->visible)) return;
+        nearest = pn_scope_nearest(scope, name, length, mask, b->visible);
     }
     const char *foreign = foreign_hint(name, length);
     if (foreign)
         snprintf(hint, sizeof hint, "%s", foreign);
     else if (nearest)
         snprintf(hint, sizeof hint, "did you mean \"%s\"?", nearest);
-    else if (length > 1 && *name == 'n' && pn_scope_coordinate(scope, name + 1, length - 1))
+    else if (b->allow & PN_ALLOW_NORMAL && length > 1 && *name == 'n' && pn_scope_coordinate(scope, name + 1, length - 1))
         snprintf(hint, sizeof hint, "time has no component of the normal");
     else
-        snprintf(hint, sizeof hint, "it must be a coordinate, a field, pi, or a name in [constants] or [define]");
+        snprintf(hint, sizeof hint, "%s", allowed_words(b));
     pn_source_report(b->source, node->at, hint, "unknown name \"%s\"", shown.text);
 }
 
@@ -171,7 +193,7 @@ static pn_value bind_definition(binding *b, const pn_syntax *node, unsigned inde
             return PN_NONE;
         }
         pn_definition *definition = &scope->definition[index];
-        pn_source source = {.text = definition->text, .at = definition->at, .allow = ALLOW_ALL, .list = b->source->list};
+        pn_source source = {.scope = scope, .text = definition->text, .at = definition->at, .allow = ALLOW_ALL, .list = b->source->list};
         unsigned uses = 0;
         pn_value value = PN_NONE;
         scope->depth++;
@@ -305,8 +327,8 @@ static void report_callee(binding *b, const pn_syntax *node) {
 
 static bool check_count(binding *b, const pn_syntax *node, const pn_function *function) {
     if (node->broken || (node->count >= function->least && node->count <= function->most)) return true;
-    char hint[96];
-    snprintf(hint, sizeof hint, "write %s", function->usage);
+    char hint[128];
+    write_usage(b, function, hint, sizeof hint);
     if (function->kind == PN_FUNCTION_D && node->count > function->most) {
         snprintf(hint, sizeof hint, "the highest order is %d", PN_MAX_ORDER);
         pn_source_report(b->source, node->at, hint, "a derivative of order %u", node->count - 1);
@@ -454,7 +476,7 @@ fail:
 
 pinn_status pn_expression_compile(pn_scope *scope, const char *text, pn_position at, unsigned allow, pn_diagnostics *list,
                                   pn_value *out) {
-    pn_source source = {.text = text, .at = at, .allow = allow, .list = list};
+    pn_source source = {.scope = scope, .text = text, .at = at, .allow = allow, .list = list};
     unsigned uses;
     pinn_status status = compile(scope, &source, scope->definitions, &uses, out);
     return status == PINN_CONFIG ? pn_fail(PINN_CONFIG, "an expression has errors; its diagnostics say which") : status;

@@ -18,6 +18,7 @@ enum {
 /* ---- Source text ------------------------------------------------------------------------------------------------------- */
 
 typedef struct pn_source {
+    const pn_scope *scope; /* borrowed: its names stand in hints */
     const char *text; /* borrowed */
     size_t length;    /* bytes */
     pn_position at;   /* where text[0] stands in the file */

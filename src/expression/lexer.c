@@ -23,7 +23,7 @@ static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n' || c ==
 static const struct {
     unsigned code; /* Unicode */
     int kind;      /* token it stands for, or TOKEN_SKIP */
-    const char *hint;
+    const char *hint; /* {u} and {x}: the first field and coordinate */
 } symbols[] = {
     {0x2212, PN_TOKEN_SUB, "write \"-\""},
     {0x2013, PN_TOKEN_SUB, "write \"-\""},
@@ -49,10 +49,10 @@ static const struct {
     {0x2009, TOKEN_SKIP, "this is a thin space: write a plain space"},
     {0x200b, TOKEN_SKIP, "this is an invisible space: delete it"},
     {0xfeff, TOKEN_SKIP, "this is an invisible byte order mark: delete it"},
-    {0x2202, PN_TOKEN_BAD, "write a derivative as u_x or d(u, x)"},
-    {0x2206, PN_TOKEN_BAD, "write the Laplacian as lap(u)"},
-    {0x0394, PN_TOKEN_BAD, "write the Laplacian as lap(u)"},
-    {0x2207, PN_TOKEN_BAD, "write derivatives as u_x, d(u, x) or lap(u)"},
+    {0x2202, PN_TOKEN_BAD, "write a derivative as {u}_{x} or d({u}, {x})"},
+    {0x2206, PN_TOKEN_BAD, "write the Laplacian as lap({u})"},
+    {0x0394, PN_TOKEN_BAD, "write the Laplacian as lap({u})"},
+    {0x2207, PN_TOKEN_BAD, "write derivatives as {u}_{x}, d({u}, {x}) or lap({u})"},
     {0x221a, PN_TOKEN_BAD, "write sqrt(...)"},
     {0x221e, PN_TOKEN_BAD, "every number is finite"},
     {0x2260, PN_TOKEN_BAD, "for \"not equal\" write 1 - (a == b)"},
@@ -78,7 +78,7 @@ static const struct {
     {"%", "for a remainder write a - b*floor(a/b)"},
     {"?", "write if(condition, a, b)"},
     {":", "write if(condition, a, b)"},
-    {"'", "write a derivative as u_x or d(u, x)"},
+    {"'", "write a derivative as {u}_{x} or d({u}, {x})"},
     {"[", "group with \"(\" and \")\""},
     {"]", "group with \"(\" and \")\""},
     {"{", "group with \"(\" and \")\""},
@@ -86,18 +86,6 @@ static const struct {
     {";", "one text holds one expression"},
     {".", "a number needs a digit beside its point"},
 };
-
-/* Length in bytes of the UTF-8 character at `p`, its code in *code; 0 when it is not valid UTF-8. */
-static size_t decode(const unsigned char *p, size_t available, unsigned *code) {
-    size_t length = p[0] >= 0xf0 && p[0] < 0xf5 ? 4 : p[0] >= 0xe0 && p[0] < 0xf0 ? 3 : p[0] >= 0xc2 && p[0] < 0xe0 ? 2 : 0;
-    if (length == 0 || length > available) return 0;
-    *code = p[0] & (0xffu >> (length + 1));
-    for (size_t i = 1; i < length; i++) {
-        if ((p[i] & 0xc0) != 0x80) return 0;
-        *code = *code << 6 | (p[i] & 0x3fu);
-    }
-    return length;
-}
 
 /* Layout and direction marks would disturb the terminal they are printed on. */
 static bool is_invisible(unsigned code) {
@@ -108,7 +96,7 @@ static bool is_invisible(unsigned code) {
 /* What the non-ASCII character at `at` stands for (a token kind or TOKEN_SKIP) and its length in bytes; code 0 = not UTF-8. */
 static int classify(const pn_source *source, size_t at, size_t *length, unsigned *code, const char **hint) {
     *code = 0;
-    *length = decode((const unsigned char *)source->text + at, source->length - at, code);
+    *length = pn_text_utf8(source->text + at, code);
     *hint = "names are ASCII letters, digits and \"_\"";
     if (*length == 0) *length = 1;
     for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++)
@@ -119,17 +107,35 @@ static int classify(const pn_source *source, size_t at, size_t *length, unsigned
     return PN_TOKEN_BAD;
 }
 
+/* Puts the scope's own names into a hint. */
+static const char *with_names(const pn_source *source, const char *hint, char *buffer, size_t size) {
+    const pn_scope *scope = source->scope;
+    const char *coordinate = scope->coordinates ? scope->name[0].text : "x", *field = scope->fields ? scope->name[scope->coordinates].text : "u";
+    size_t n = 0;
+    for (const char *c = hint; *c && n + 1 < size;) {
+        const char *name = strncmp(c, "{x}", 3) == 0 ? coordinate : strncmp(c, "{u}", 3) == 0 ? field : NULL;
+        if (name)
+            n += (size_t)snprintf(buffer + n, size - n, "%s", name);
+        else
+            buffer[n++] = *c;
+        c += name ? 3 : 1;
+    }
+    buffer[n < size ? n : size - 1] = 0;
+    return buffer;
+}
+
 /* Reports the non-ASCII character at `at`; returns its length in bytes, and the token kind it stands for. */
 static size_t report_unicode(pn_source *source, size_t at, int *kind) {
     unsigned code;
     size_t length;
     const char *hint, *text = source->text + at;
-    char spelled[32];
+    char spelled[256];
     *kind = classify(source, at, &length, &code, &hint);
     if (code >= 0x3b1 && code <= 0x3c9) {
         snprintf(spelled, sizeof spelled, "write %s", greek[code - 0x3b1]);
         hint = spelled;
-    }
+    } else
+        hint = with_names(source, hint, spelled, sizeof spelled);
     if (code == 0)
         pn_source_report(source, at, "an expression is plain ASCII text", "byte 0x%02x in an expression", (unsigned char)*text);
     else if (is_invisible(code))
@@ -149,7 +155,9 @@ static size_t report_ascii(pn_source *source, size_t at) {
     for (size_t i = 0; i < sizeof punctuation / sizeof *punctuation; i++) {
         size_t length = strlen(punctuation[i].text);
         if (strncmp(p, punctuation[i].text, length) != 0) continue;
-        pn_source_report(source, at, punctuation[i].hint, "\"%s\" is not an operator", punctuation[i].text);
+        char hint[256];
+        pn_source_report(source, at, with_names(source, punctuation[i].hint, hint, sizeof hint), "\"%s\" is not an operator",
+                         punctuation[i].text);
         return length;
     }
     pn_source_report(source, at, "delete it", "character \"%c\" in an expression", *p);

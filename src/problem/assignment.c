@@ -23,6 +23,8 @@ static pinn_status parse_value(const assignment *a, const pn_key *key, pn_toml *
     pn_toml_error error;
     pn_toml *root = NULL;
     pinn_status status;
+    const char *control = a->value; /* the first character that no TOML string holds unescaped, or the end */
+    while (((unsigned char)*control >= ' ' && *control != 0x7f) || *control == '\t') control++;
     pn_text_printf(&document, "v = %s\n", a->value);
     PN_TRY(pn_text_check(&document));
     status = pn_toml_parse(pn_text_get(&document), document.length, &error, &root);
@@ -34,12 +36,19 @@ static pinn_status parse_value(const assignment *a, const pn_key *key, pn_toml *
         out->key = NULL;
         root->count = 0;
         status = PINN_OK;
+    } else if (key->accepts & PN_ACCEPT_STRING && *control) {
+        status = pn_diagnose(a->list, a->at, "write the value in quotes, with \\n, \\t or \\u001b for such characters",
+                             "the value holds the control character U+%04X", (unsigned char)*control);
     } else if (key->accepts & PN_ACCEPT_STRING) {
         char *string = pn_duplicate(a->value, strlen(a->value));
         status = string ? PINN_OK : PN_NO_MEMORY("a --set value");
         if (string) *out = (pn_toml){.kind = PN_TOML_STRING, .string = string};
     } else {
         pn_schema_types(key, &types);
+        if (key->accepts == PN_ACCEPT_INTEGER) {
+            pn_text_string(&types, " ");
+            pn_schema_range(key, &types);
+        }
         status = pn_diagnose(a->list, a->at, "strings inside arrays and tables need quotes", "the value is no TOML value; it must be %s",
                              pn_text_get(&types));
     }
@@ -133,6 +142,10 @@ pinn_status pn_assignments_apply(const pn_config *config, pn_toml *root, pn_diag
         assignment a = {.at = {PN_ASSIGNMENT_LINE + (unsigned)i * PN_ASSIGNMENT_LINES, 1}, .list = list};
         if (!equals || equals == text) {
             pn_diagnose(list, a.at, NULL, "an assignment is written KEY=VALUE, as train.0.steps=500");
+            continue;
+        }
+        if (!pn_text_is_utf8(text)) {
+            pn_diagnose(list, a.at, NULL, "the assignment is not UTF-8 text");
             continue;
         }
         size_t length = (size_t)(equals - text);

@@ -66,13 +66,21 @@ void pn_config_destroy(pn_config *config) {
     pn_free(config);
 }
 
+/* "heat" of "configs/heat.toml"; "" where that would name no folder of its own ("..toml"). NULL without memory. */
+static char *stem_of(const char *path) {
+    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+    size_t length = strlen(base);
+    if (length >= 5 && strcmp(base + length - 5, ".toml") == 0) length -= 5;
+    const bool nameless = (length == 1 && base[0] == '.') || (length == 2 && base[0] == '.' && base[1] == '.');
+    return pn_duplicate(base, nameless ? 0 : length);
+}
+
 /* An empty config that knows its path, text and assignments. */
 static pinn_status create(const char *path, const char *text, size_t length, const char *const *set, size_t set_count, pn_config **out) {
     pn_config *config = pn_allocate(1, sizeof *config);
     if (!config) return PN_NO_MEMORY("a configuration");
-    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path, *dot = strrchr(base, '.');
     config->path = pn_duplicate(path, strlen(path));
-    config->stem = pn_duplicate(base, dot && dot != base ? (size_t)(dot - base) : strlen(base));
+    config->stem = stem_of(path);
     config->assignment = pn_allocate(set_count ? set_count : 1, sizeof *config->assignment);
     pn_text_append(&config->source, text, length);
     bool failed = !config->path || !config->stem || !config->assignment || config->source.failed;

@@ -23,6 +23,7 @@ typedef struct pn_config_coordinate {
 typedef struct pn_config_named { /* a constant, definition, reference formula, residual */
     pn_string name, value;
     double weight; /* residuals only; default 1 */
+    pn_position weight_at;
 } pn_config_named;
 
 typedef enum pn_resample { PN_RESAMPLE_ALWAYS, PN_RESAMPLE_NEVER } pn_resample;
@@ -37,6 +38,7 @@ typedef struct pn_config_set { /* one [[equation]] or [[condition]] */
     size_t residual_count;
     pn_position weight_at;
     size_t points;
+    pn_position points_at;
     pn_resample resample;
 } pn_config_set;
 
@@ -54,6 +56,7 @@ typedef struct pn_config_schedule {
 typedef struct pn_config_phase_points { /* another point count from a phase on */
     pn_string set;
     size_t points;
+    pn_position at; /* of the number */
 } pn_config_phase_points;
 
 typedef struct pn_config_phase { /* one [[train]] */
@@ -67,14 +70,14 @@ typedef struct pn_config_phase { /* one [[train]] */
 } pn_config_phase;
 
 typedef struct pn_config {
-    char *path, *stem;    /* "configs/heat.toml", "heat"; owned */
+    char *path, *stem;    /* "configs/heat.toml", "heat"; owned. The stem is "" for a name that leaves none (".toml", "...toml") */
     pn_text source;       /* the file's bytes */
     char **assignment; size_t assignment_count; /* the --set texts; owned, for diagnostics */
     pn_string title, time;
     pn_string precision;  /* "float32", "float64", "tf32" */
     pn_real real;
     bool tf32;            /* precision = "tf32": float32 with tf32 products */
-    uint64_t seed;
+    uint64_t seed;        /* below 2^63 */
     pn_config_coordinate *coordinate; size_t coordinate_count;
     pn_config_named *constant; size_t constant_count;
     pn_config_named *field; size_t field_count; /* value unused */
@@ -125,6 +128,8 @@ pinn_status pn_config_write(const pn_config *config, pn_text *out);
  * title and larger train steps of the last phase. One a line into `out`, as "constants.alpha: 0.4 -> 0.5" ("(absent)" where a text has
  * not the key); nothing when resuming is fine. */
 pinn_status pn_config_compare(const char *resolved_old, const char *resolved_new, pn_text *out);
+/* The path of the reference file, which the config must have: as given when absolute, else beside the config. Owned by the caller; NULL without memory. */
+char *pn_config_reference_path(const pn_config *config);
 /* The schema as a Markdown table, for docs/configuration.md. */
 void pn_config_describe(pn_text *out);
 

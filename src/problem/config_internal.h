@@ -21,8 +21,10 @@ pinn_status pn_config_fill(pn_config *config, pn_toml *root, pn_diagnostics *lis
 /* Shortest decimal text of a finite number, whole numbers without point or exponent: valid TOML and valid in expressions. */
 void pn_config_number(double value, pn_text *out);
 
-/* The path of the reference file: as given when absolute, else beside the config. Owned by the caller; NULL without memory. */
-char *pn_config_reference_path(const pn_config *config);
+/* True for what `real` computes with: 0, and normal finite numbers. */
+bool pn_real_holds(pn_real real, double value);
+/* Reports "`what` 1e+39 is too large for float32". */
+void pn_report_unheld(const pn_config *config, pn_diagnostics *list, pn_position at, const char *what, double value);
 
 void pn_config_diagnostics(const pn_config *config, pn_diagnostics *list);
 /* Like pn_diagnostics_check, with the errors of assignments shown under "--set KEY=VALUE"; repeated errors are shown once. */

@@ -70,6 +70,13 @@ static void report_missing(const reader *r, const pn_toml *table, const pn_key *
     pn_text_free(&hint);
 }
 
+/* A number that the training would round to infinity or 0. */
+static void check_rounded(const reader *r, const pn_key *key, const pn_toml *node) {
+    const bool number = node->kind == PN_TOML_INTEGER || node->kind == PN_TOML_FLOAT;
+    if (!key->rounded || !number || pn_real_holds(r->config->real, node->number)) return;
+    pn_report_unheld(r->config, r->list, node->at, pn_schema_name(key), node->number);
+}
+
 /* Reads all plain keys of a section from `table` (NULL: all defaults) into the struct at `base`; reports missing keys. */
 static pinn_status read_plain(const reader *r, const pn_toml *table, const char *section, void *base) {
     const pn_key *parent = pn_schema_find(section);
@@ -79,6 +86,7 @@ static pinn_status read_plain(const reader *r, const pn_toml *table, const char 
         const pn_toml *node = pn_toml_find(table, pn_schema_name(key));
         if (!node && key->required) report_missing(r, table, parent, key);
         if (node && node->bad) node = NULL;
+        if (node) check_rounded(r, key, node);
         if (key->store == PN_STORE_NONE || (!node && !key->fallback)) continue;
         pinn_status status = store_value(key, node, base);
         if (status != PINN_OK) return status;
@@ -241,7 +249,10 @@ static pinn_status read_weight(const reader *r, const pn_toml *node, pn_config_s
     if (!node) return PINN_OK;
     set->weight_at = node->at;
     if (node->kind != PN_TOML_TABLE) {
-        for (size_t i = 0; i < set->residual_count; i++) set->residual[i].weight = node->number;
+        for (size_t i = 0; i < set->residual_count; i++) {
+            set->residual[i].weight = node->number;
+            set->residual[i].weight_at = node->at;
+        }
         return PINN_OK;
     }
     const char **names = many(set->residual_count, sizeof *names);
@@ -252,7 +263,10 @@ static pinn_status read_weight(const reader *r, const pn_toml *node, pn_config_s
         if (set->residual_count && !is_one_of(child->key, names, set->residual_count))
             report_name(r, child->key_at, "weight of an unknown residual", child->key, names, set->residual_count);
         for (size_t k = 0; k < set->residual_count; k++)
-            if (!child->bad && strcmp(names[k], child->key) == 0) set->residual[k].weight = child->number;
+            if (!child->bad && strcmp(names[k], child->key) == 0) {
+                set->residual[k].weight = child->number;
+                set->residual[k].weight_at = child->at;
+            }
     }
     pn_free(names);
     return PINN_OK;
@@ -279,6 +293,7 @@ static pinn_status read_set(const reader *r, const pn_toml *node, bool condition
     set->condition = condition;
     set->at = set->weight_at = node->at;
     PN_TRY(read_plain(r, node, condition ? "condition.#" : "equation.#", set));
+    set->points_at = good(node, "points") ? good(node, "points")->at : node->at;
     if (!set->name.text) {
         char name[32];
         snprintf(name, sizeof name, "%s%zu", kind, number);
@@ -403,6 +418,7 @@ static pinn_status read_phase_points(const reader *r, const pn_toml *table, pn_c
             report_name(r, node->key_at, "points of an unknown set", node->key, names, c->set_count);
         pn_config_phase_points *points = &phase->points[phase->points_count++];
         points->points = (size_t)node->integer;
+        points->at = node->at;
         status = keep(node->key, node->key_at, &points->set);
     }
     pn_free(names);

@@ -182,12 +182,13 @@ static void write_output(const pn_config *config, pn_text *out) {
     pn_text_string(out, " }\n");
 }
 
-/* The file as an absolute path where it can be found: the text is also written to places from which a relative one would not lead there. */
+/* The file as an absolute path where it can be found and TOML can hold it: the text is also written to places from which a relative one
+ * would not lead there. */
 static void write_reference_file(const pn_config *config, pn_text *out) {
     char *path = pn_config_reference_path(config), *absolute = path ? realpath(path, NULL) : NULL;
     if (!path) out->failed = true;
     pn_text_string(out, "\n[reference]\n");
-    write_pair("file", absolute ? absolute : config->reference_file.text, out);
+    write_pair("file", absolute && pn_text_is_utf8(absolute) ? absolute : config->reference_file.text, out);
     pn_text_string(out, "\n");
     free(absolute);
     pn_free(path);

@@ -89,6 +89,29 @@ static void report_value(const pn_compiler *compiler, pn_position at, size_t fie
     pn_text_free(&text);
 }
 
+/* An error relative to the reference needs the reference's norm: finite, and not 0. */
+static bool has_norm(const pn_compiler *compiler, pn_position at, size_t field) {
+    const pn_problem *p = compiler->problem;
+    double squares = 0, largest = 0;
+    for (size_t k = 0; k < p->evaluation_points; k++) {
+        const double value = p->reference[field * p->evaluation_points + k];
+        squares += value * value;
+        largest = fmax(largest, fabs(value));
+    }
+    if (squares > 0 && isfinite(squares)) return true;
+    if (largest == 0)
+        pn_diagnose(compiler->list, at, "leave its reference out", "the reference of \"%s\" is 0 at all %zu points: the relative L2 error of a zero field is undefined",
+                    p->field_name[field], p->evaluation_points);
+    else {
+        pn_text shown = {0};
+        pn_text_number(&shown, largest);
+        pn_diagnose(compiler->list, at, "rescale the field", "the reference of \"%s\" has values up to %s: the square of its norm is %s in float64",
+                    p->field_name[field], pn_text_get(&shown), squares > 0 ? "infinite" : "0");
+        pn_text_free(&shown);
+    }
+    return false;
+}
+
 /* Reports the first value of a field's reference that is not finite. */
 static bool all_finite(const pn_compiler *compiler, pn_position at, size_t field) {
     const pn_problem *p = compiler->problem;
@@ -132,7 +155,7 @@ static pinn_status read_formulas(const pn_compiler *compiler, bool evaluate) {
             p->has_reference[f] = true;
             if (!evaluate) continue;
             evaluate_formula(p, ir, value, f);
-            all_finite(compiler, formula->value.at, f);
+            if (all_finite(compiler, formula->value.at, f)) has_norm(compiler, formula->value.at, f);
         }
     }
     status = pn_ir_check(ir);
@@ -172,7 +195,8 @@ static pinn_status read_file(const pn_compiler *compiler) {
     p->reference = reference.field;
     memcpy(p->has_reference, reference.has, p->fields * sizeof *p->has_reference);
     for (size_t f = 0; f < p->fields; f++)
-        if (p->has_reference[f] && all_finite(compiler, file->at, f)) p->reference_error[f] = reference.error;
+        if (p->has_reference[f] && all_finite(compiler, file->at, f) && has_norm(compiler, file->at, f))
+            p->reference_error[f] = reference.error;
     reference.grid = NULL; /* the problem owns them now */
     reference.coordinate = reference.field = NULL;
     pn_reference_free(&reference);

@@ -1,4 +1,5 @@
 /* "x=min", "t=0", "boundary": from a condition's `on` to faces of the box. */
+#include <ctype.h>
 #include <string.h>
 
 #include "core/memory.h"
@@ -10,10 +11,22 @@ typedef struct place { /* one entry of `on` */
     pn_position at;
 } place;
 
+static void report_twice(const place *p, const pn_face *face) {
+    pn_text plane = {0};
+    pn_text_printf(&plane, "%s = ", p->compiler->problem->coordinate_name[face->axis]);
+    pn_config_number(face->value, &plane);
+    if (strcmp(p->text, "boundary") == 0)
+        pn_diagnose(p->compiler->list, p->at, "leave out that face, or name the others one by one",
+                    "\"boundary\" overlaps: it includes %s, which is in this list too", pn_text_get(&plane));
+    else
+        pn_diagnose(p->compiler->list, p->at, "name each face once", "the face \"%s\" is in this list already", p->text);
+    pn_text_free(&plane);
+}
+
 static pinn_status add_face(const place *p, pn_set *set, pn_face face) {
     for (size_t i = 0; i < set->face_count; i++)
         if (set->face[i].axis == face.axis && set->face[i].value == face.value) {
-            pn_diagnose(p->compiler->list, p->at, "name each face once", "the face \"%s\" is in this list already", p->text);
+            report_twice(p, &face);
             return PINN_OK;
         }
     pn_face *grown = pn_reallocate(set->face, set->face_count, set->face_count + 1, sizeof *grown);
@@ -54,11 +67,36 @@ static int find_axis(const place *p, size_t length) {
     return -1;
 }
 
+/* A single word that is no constant: people write "x=left". True when it was one, and reported. */
+static bool report_word(const place *p, pn_position at, int axis, const char *word) {
+    const pn_config *c = p->compiler->config;
+    const char *known[2 + 32] = {"min", "max"};
+    size_t count = 2;
+    for (const char *ch = word; *ch; ch++)
+        if (!isascii(*ch) || (!isalpha(*ch) && *ch != '_' && (ch == word || !isdigit(*ch)))) return false;
+    if (strcmp(word, "pi") == 0) return false;
+    for (size_t i = 0; i < c->define_count; i++)
+        if (strcmp(c->define[i].name.text, word) == 0) return false;
+    for (size_t i = 0; i < c->constant_count; i++) {
+        if (strcmp(c->constant[i].name.text, word) == 0) return false;
+        if (count < sizeof known / sizeof *known) known[count++] = c->constant[i].name.text;
+    }
+    pn_text hint = {0};
+    const char *nearest = pn_nearest(word, known, count);
+    if (nearest) pn_text_printf(&hint, "did you mean \"%s\"? ", nearest);
+    pn_text_string(&hint, "write min, max, a number or a constant expression");
+    pn_diagnose(p->compiler->list, at, pn_text_get(&hint), "unknown place \"%s\" of the coordinate \"%s\"", word,
+                p->compiler->problem->coordinate_name[axis]);
+    pn_text_free(&hint);
+    return true;
+}
+
 static pinn_status add_plane(const place *p, pn_set *set, int axis, const char *value_text) {
     const pn_problem *problem = p->compiler->problem;
     double lower = problem->lower[axis], upper = problem->upper[axis], value = lower;
     if (strcmp(value_text, "min") != 0 && strcmp(value_text, "max") != 0) {
         pn_position at = {p->at.line, p->at.column + (unsigned)(value_text - p->text)};
+        if (report_word(p, at, axis, value_text)) return PINN_OK;
         pinn_status status = pn_expression_number(problem->scope, value_text, at, p->compiler->list, &value);
         if (status != PINN_OK) return pn_go_on(status);
         if (!(value >= lower && value <= upper)) {

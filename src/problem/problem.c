@@ -102,16 +102,7 @@ static pinn_status read_bounds(const pn_compiler *compiler, bool *good) {
             if (pn_go_on(status) != PINN_OK) return status;
             known &= status == PINN_OK;
         }
-        if (known && !(bound[1] > bound[0] && isfinite(bound[1] - bound[0]))) {
-            pn_text shown = {0};
-            pn_text_number(&shown, bound[0]);
-            pn_text_string(&shown, ", ");
-            pn_text_number(&shown, bound[1]);
-            pn_diagnose(compiler->list, coordinate->bound[0].at, "the lower bound comes first, and both are finite", "the domain of \"%s\" is empty: [%s]",
-                        coordinate->name.text, pn_text_get(&shown));
-            pn_text_free(&shown);
-            known = false;
-        }
+        known = known && pn_domain_check(compiler, coordinate, bound);
         *good &= known;
         p->lower[i] = known ? bound[0] : -INFINITY; /* unknown: every plane lies inside */
         p->upper[i] = known ? bound[1] : INFINITY;
@@ -167,12 +158,14 @@ static pinn_status settle_normals(const pn_compiler *compiler, const pn_string *
         const pn_face *face = &set->face[k];
         bool in_time = face->axis == p->time;
         if (face->side != 0 && !in_time) continue;
-        pn_text plane = {0};
+        pn_text plane = {0}, hint = {0};
         pn_text_printf(&plane, "%s = ", p->coordinate_name[face->axis]);
         pn_config_number(face->value, &plane);
-        pn_diagnose(compiler->list, text->at, "write the derivative itself, as d(u, x)", "the normal is used, but %s is %s", pn_text_get(&plane),
+        pn_text_printf(&hint, "write the derivative itself, as d(%s, %s)", p->field_name[0], p->coordinate_name[face->axis]);
+        pn_diagnose(compiler->list, text->at, pn_text_get(&hint), "the normal is used, but %s is %s", pn_text_get(&plane),
                     in_time ? "a plane in time and has none" : "inside the domain and has none");
         pn_text_free(&plane);
+        pn_text_free(&hint);
         return PINN_CONFIG;
     }
     normals n = normals_of(set, p->coordinates);
@@ -199,6 +192,7 @@ static pinn_status compile_residual(const pn_compiler *compiler, const pn_config
     PN_TRY(pn_expression_compile(p->scope, named->value.text, named->value.at, allow, compiler->list, &residual));
     PN_TRY(settle_normals(compiler, &named->value, set, &residual));
     term->residual = residual;
+    PN_TRY(pn_residual_check(compiler, named->value.at, residual));
     if (!pn_expression_has_field(p->scope, residual))
         status = pn_diagnose(compiler->list, named->value.at, "a residual is an expression in the fields that is to become 0",
                              "the residual has no field in it");
@@ -221,7 +215,7 @@ static pinn_status compile_set(const pn_compiler *compiler, const pn_config_set 
         set->face_count = 1;
         *set->face = (pn_face){.axis = -1};
     }
-    set->points = config->points > set->face_count ? config->points : set->face_count;
+    set->points = config->points;
     for (size_t i = 0; i < config->residual_count; i++) {
         pn_term *term = &p->term[p->terms++];
         set->term_count++;
@@ -350,9 +344,14 @@ static pinn_status compile(const pn_compiler *compiler, bool whole) {
     PN_TRY(read_bounds(compiler, &good));
     PN_TRY(compile_definitions(compiler));
     PN_TRY(compile_sets(compiler));
+    pn_points_check(compiler);
+    pn_terms_check(compiler);
     if (whole && !compiler->list->count) PN_TRY(check_use(compiler));
     if (good) PN_TRY(pn_evaluation_create(compiler, whole && !compiler->list->count));
-    if (whole && !compiler->list->count) PN_TRY(find_layouts(p));
+    if (whole && !compiler->list->count) {
+        PN_TRY(find_layouts(p));
+        PN_TRY(pn_limits_check(compiler));
+    }
     status = pn_ir_check(p->ir);
 fail:
     return status;
@@ -414,9 +413,8 @@ pinn_status pn_problem_set_points(pn_problem *problem, const pn_config_phase *ph
         for (size_t k = 0; k < problem->sets; k++) {
             pn_set *set = &problem->set[k];
             if (strcmp(set->name, phase->points[i].set.text) != 0) continue;
-            size_t points = phase->points[i].points > set->face_count ? phase->points[i].points : set->face_count;
-            any |= set->points != points;
-            set->points = points;
+            any |= set->points != phase->points[i].points;
+            set->points = phase->points[i].points;
         }
     *changed = any;
     return PINN_OK;

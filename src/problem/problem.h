@@ -15,7 +15,7 @@ typedef struct pn_term { /* one residual */
 typedef struct pn_set { /* one point set with its terms */
     char *name; /* owned */
     pn_face *face; size_t face_count; /* equations: one "face" with nothing fixed */
-    size_t points;
+    size_t points; /* at least one a face */
     bool fixed; /* resample = "never" */
     bool uses_normal; /* some residual reads a normal component that varies over the set's faces */
     size_t first_term, term_count; /* into pn_problem.term */

@@ -22,6 +22,17 @@ pinn_status pn_faces_read(const pn_compiler *compiler, const pn_config_set *conf
  * values there. Reports what is wrong. Errors: NO_MEMORY. */
 pinn_status pn_evaluation_create(const pn_compiler *compiler, bool evaluate);
 
+/* Limits of precision and size, see limits.c; each reports what is over them. */
+/* A coordinate's bounds; false when they can't be used. */
+bool pn_domain_check(const pn_compiler *compiler, const pn_config_coordinate *coordinate, const double *bound);
+/* The numbers in a residual that stands at `at`. Errors: NO_MEMORY. */
+pinn_status pn_residual_check(const pn_compiler *compiler, pn_position at, pn_value residual);
+/* At least one point a face, in every phase. */
+void pn_points_check(const pn_compiler *compiler);
+void pn_terms_check(const pn_compiler *compiler);
+/* What needs layouts: factors of derivatives, weights, and rows of all sets in every phase. Errors: NO_MEMORY. */
+pinn_status pn_limits_check(const pn_compiler *compiler);
+
 /* Status after a call whose CONFIG errors went to the list: only others stop the compiler. */
 static inline pinn_status pn_go_on(pinn_status status) { return status == PINN_CONFIG ? PINN_OK : status; }
 

@@ -12,6 +12,7 @@
 
 #define MAX_STEPS 1e12 /* a step number is exact in float64 */
 #define MAX_POINTS 2147483647.0
+#define MAX_INTEGER 0x1p63 /* stands for 2^63 - 1, TOML's largest integer, which no double holds */
 
 #define ANY .low = -INFINITY, .high = INFINITY
 #define FROM(l, h) .low = (l), .high = (h)
@@ -34,11 +35,11 @@ static const char *const decays[] = {"constant", "exponential", "cosine", NULL};
 #define SET_KEYS(kind, what)                                                                                                       \
     {kind, ARRAY, NULL, false, ANY, .help = what}, {kind ".#", TABLE, NULL, false, ANY},                                           \
         {kind ".#.name", STRING, NULL, false, ANY, .store = PN_STORE_STRING, .offset = SET(name),                                  \
-         .help = "Name of the point set, used in events and messages. Default: `" kind "1`, `" kind "2`, ..."},                    \
+         .help = "Name of the point set, used in events and messages. Default: `" kind "1`, `" kind "2`, ... by its place among the " kind "s"},                    \
         {kind ".#.residual", STRING | TABLE, NULL, true, ANY,                                                                      \
          .help = "Expression that is driven to 0, or a table of named ones that share the points"},                                \
         {kind ".#.residual.*", STRING, NULL, false, ANY}, {kind ".#.points", INTEGER, NULL, true, FROM(1, MAX_POINTS),             \
-         .store = PN_STORE_SIZE, .offset = SET(points), .help = "Number of points drawn, in total over all faces"},                \
+         .store = PN_STORE_SIZE, .offset = SET(points), .help = "Number of points drawn, in total over all faces: at least one a face"},                \
         {kind ".#.weight", NUMBER | TABLE, "1", false, NOT_NEGATIVE,                                                               \
          .help = "Factor of the loss (mean of residual^2), or a table of factors by residual name"},                               \
         {kind ".#.weight.*", NUMBER, NULL, false, NOT_NEGATIVE},                                                                   \
@@ -51,8 +52,8 @@ const pn_key pn_schema[] = {
      .help = "Which coordinate is time, if any: `lap` and `\"boundary\"` leave it out"},
     {"precision", STRING, "float32", false, ANY, .choices = precisions, PN_STORE_STRING, CONFIG(precision),
      "Arithmetic of the training; `tf32` (GPU only) is float32 with matrix products in TensorFloat-32"},
-    {"seed", INTEGER, "0", false, NOT_NEGATIVE, .store = PN_STORE_U64, .offset = CONFIG(seed),
-     .help = "Key of all random numbers: points, initial parameters, Fourier features"},
+    {"seed", INTEGER, "0", false, FROM(0, MAX_INTEGER), .store = PN_STORE_U64, .offset = CONFIG(seed),
+     .help = "Key of all random numbers: points, initial parameters, Fourier features; `--seed` replaces it"},
 
     {"domain", TABLE, NULL, true, ANY, .help = "The coordinates, 1 to 100, in the order they stand"},
     {"domain.*", ARRAY, NULL, false, ANY,
@@ -76,7 +77,8 @@ const pn_key pn_schema[] = {
 
     {"reference", TABLE, NULL, false, ANY, .help = "The solution to compare with, if one is known"},
     {"reference.file", STRING, NULL, false, ANY, .store = PN_STORE_STRING, .offset = CONFIG(reference_file),
-     .help = "HDF5 file with axes named as the coordinates and fields in domain order, relative to this file's folder"},
+     .help = "HDF5 file, relative to this file's folder: axes named as the coordinates and fields over them in domain order, or columns of "
+             "equal length, a row a point"},
     {"reference.*", STRING, NULL, false, ANY, .help = "A formula for the field of that name"},
 
     {"network", TABLE, NULL, false, ANY, .help = "What represents the fields"},
@@ -92,7 +94,7 @@ const pn_key pn_schema[] = {
     {"network.fourier.features", INTEGER, "64", false, FROM(1, 65536), .store = PN_STORE_SIZE,
      .offset = CONFIG(network.fourier_features), .help = "Rows of B; the embedding has twice as many columns"},
     {"network.fourier.scale", NUMBER, "1", false, POSITIVE, .store = PN_STORE_DOUBLE, .offset = CONFIG(network.fourier_scale),
-     .help = "Standard deviation of B; the coordinates are scaled to [-1, 1] first"},
+     .help = "Standard deviation of B; the coordinates are scaled to [-1, 1] first", .rounded = true},
 
     {"train", ARRAY, NULL, true, ANY, .help = "Training phases, run one after another"},
     {"train.#", TABLE, NULL, false, ANY},
@@ -100,13 +102,13 @@ const pn_key pn_schema[] = {
      "`adam` (Kingma & Ba 2015)"},
     {"train.#.steps", INTEGER, NULL, true, FROM(1, MAX_STEPS), .store = PN_STORE_U64, .offset = PHASE(steps),
      .help = "Optimizer steps of this phase"},
-    {"train.#.learning_rate", NUMBER | TABLE, NULL, false, POSITIVE, .help = "A number (constant), or a table. Default: that table's defaults"},
+    {"train.#.learning_rate", NUMBER | TABLE, NULL, false, POSITIVE, .help = "A number (constant), or a table. Default: that table's defaults", .rounded = true},
     {"train.#.learning_rate.initial", NUMBER, "0.001", false, POSITIVE, .store = PN_STORE_DOUBLE,
-     .offset = PHASE(learning_rate.initial), .help = "Learning rate after the warm-up"},
+     .offset = PHASE(learning_rate.initial), .help = "Learning rate after the warm-up", .rounded = true},
     {"train.#.learning_rate.decay", STRING, "constant", false, ANY, .choices = decays, PN_STORE_CHOICE, PHASE(learning_rate.decay),
      "How it falls"},
     {"train.#.learning_rate.final", NUMBER, "0", false, NOT_NEGATIVE, .store = PN_STORE_DOUBLE,
-     .offset = PHASE(learning_rate.final), .help = "`cosine`: learning rate at the end of the phase"},
+     .offset = PHASE(learning_rate.final), .help = "`cosine`: learning rate at the end of the phase", .rounded = true},
     {"train.#.learning_rate.rate", NUMBER, "0.9", false, POSITIVE, .store = PN_STORE_DOUBLE, .offset = PHASE(learning_rate.rate),
      .help = "`exponential`: factor every `every` steps"},
     {"train.#.learning_rate.every", INTEGER, "1000", false, FROM(1, MAX_STEPS), .store = PN_STORE_U64,
@@ -118,9 +120,9 @@ const pn_key pn_schema[] = {
     {"train.#.beta2", NUMBER, "0.999", false, FRACTION, .store = PN_STORE_DOUBLE, .offset = PHASE(beta2),
      .help = "Decay of the second moment"},
     {"train.#.epsilon", NUMBER, "1e-08", false, POSITIVE, .store = PN_STORE_DOUBLE, .offset = PHASE(epsilon),
-     .help = "Added to the root of the second moment"},
+     .help = "Added to the root of the second moment", .rounded = true},
     {"train.#.clip_norm", NUMBER, "0", false, NOT_NEGATIVE, .store = PN_STORE_DOUBLE, .offset = PHASE(clip_norm),
-     .help = "Largest 2-norm of the gradient; larger ones are scaled down; 0 = no limit"},
+     .help = "Largest 2-norm of the gradient; larger ones are scaled down; 0 = no limit", .rounded = true},
     {"train.#.points", TABLE, NULL, false, ANY, .help = "Other point counts from this phase on: `{ heat = 5000 }`"},
     {"train.#.points.*", INTEGER, NULL, false, FROM(1, MAX_POINTS)},
 
@@ -151,7 +153,7 @@ const pn_key pn_schema[] = {
      .help = "Steps between two checkpoints; 0 = only at the end"},
     {"output.evaluate", TABLE, NULL, false, ANY, .help = "The fixed set of points on which errors are measured"},
     {"output.evaluate.points", INTEGER | ARRAY, NULL, false, FROM(1, 1e8),
-     .help = "A grid, one number a coordinate, or one number of random points. Default: `[1001]`, `[101, 101]`, `[21, 21, 21]`, `10000` "
+     .help = "A grid, `[101, 101]`: at least 2 points for each coordinate; or one number of random points. Default: `[1001]`, `[101, 101]`, `[21, 21, 21]`, `10000` "
              "for 1, 2, 3 and more coordinates. Not with a reference file: it brings its points"},
     {"output.evaluate.points.#", INTEGER, NULL, false, FROM(2, 1e8)},
     {"output.evaluate.every", INTEGER, NULL, false, FROM(1, MAX_STEPS), .store = PN_STORE_U64,
@@ -282,7 +284,9 @@ void pn_schema_types(const pn_key *key, pn_text *out) {
 void pn_schema_range(const pn_key *key, pn_text *out) {
     if (!(key->accepts & (INTEGER | NUMBER))) return;
     bool low = isfinite(key->low), high = isfinite(key->high);
-    if (low && high && !key->open_low && !key->open_high)
+    if (low && key->high == MAX_INTEGER)
+        pn_text_printf(out, "from %.15g to 2^63 - 1", key->low);
+    else if (low && high && !key->open_low && !key->open_high)
         pn_text_printf(out, "from %.15g to %.15g", key->low, key->high);
     else {
         if (low) pn_text_printf(out, "%s %.15g", key->open_low ? ">" : ">=", key->low);

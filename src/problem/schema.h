@@ -37,6 +37,7 @@ typedef struct pn_key {
     pn_store store;
     size_t offset; /* into pn_config, pn_config_set (equation.#, condition.#) or pn_config_phase (train.#) */
     const char *help;
+    bool rounded; /* numbers: the training computes with them in the configured precision */
 } pn_key;
 
 extern const pn_key pn_schema[];

@@ -43,6 +43,13 @@ static void report_kind(pn_toml *node, const pn_key *key, pn_diagnostics *list) 
         pn_text_printf(&hint, "write [[%s]] with two pairs of brackets", node->key);
         pn_diagnose(list, node->key_at, pn_text_get(&hint), "\"%s\" is a list of tables", node->key);
         pn_text_free(&hint);
+    } else if (node->kind == PN_TOML_FLOAT && key->accepts & PN_ACCEPT_INTEGER && node->number == floor(node->number) &&
+               fabs(node->number) < 1e15) {
+        pn_text hint = {0};
+        pn_text_printf(&hint, "write %.0f", node->number);
+        pn_diagnose(list, node->at, pn_text_get(&hint), "%s must be %s, not %s", pn_text_get(&name), pn_text_get(&types),
+                    pn_toml_kind_name(node->kind));
+        pn_text_free(&hint);
     } else
         pn_diagnose(list, node->kind == PN_TOML_TABLE && node->key ? node->key_at : node->at, NULL, "%s must be %s, not %s",
                     pn_text_get(&name), pn_text_get(&types), pn_toml_kind_name(node->kind));

@@ -89,6 +89,10 @@ static pinn_status read_problem(pinn_training *training, const pinn_options *opt
     pinn_status status;
     PN_TRY(pn_config_read(options->config, options->set, options->set_count, &training->config));
     pn_config *config = training->config;
+    if (options->has_seed && options->seed > INT64_MAX) {
+        status = pn_fail(PINN_BAD_ARGUMENT, "seed %llu: a seed is a whole number from 0 to 2^63 - 1", (unsigned long long)options->seed);
+        goto fail;
+    }
     if (options->has_seed) config->seed = options->seed;
     training->seed = config->seed;
     for (size_t i = 0; i < config->phase_count; i++) training->total_steps += config->phase[i].steps;
@@ -204,6 +208,8 @@ static pinn_status name_directory(pinn_training *training, const pinn_options *o
     pn_text path = {0};
     if (options->directory)
         pn_text_string(&path, options->directory);
+    else if (!*training->config->stem)
+        return pn_fail(PINN_BAD_ARGUMENT, "%s: its name gives the run directory no name: choose one by --out", training->config->path);
     else
         pn_text_printf(&path, "runs/%s", training->config->stem);
     training->directory = path.data;

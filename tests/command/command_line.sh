@@ -31,6 +31,9 @@ expect 2 'one config at a time' "$train" "$heat" "$heat"
 expect 2 'nowhere.toml.*No such file' "$train" nowhere.toml
 expect 2 'is a directory' "$train" "$source/configs"
 expect 2 'whole number' "$train" --seed -1 "$heat"
+expect 2 '2\^63 - 1' "$train" --seed 9223372036854775808 "$heat"
+cp "$heat" ...toml
+expect 2 'choose one by --out' "$train" --device cpu ...toml
 expect 2 'none of auto, cpu, cuda' "$train" --device tpu "$heat"
 expect 2 'number of a GPU' "$train" --device cuda:x "$heat"
 expect 2 'usable CUDA device' "$train" --device cuda:77 "$heat"

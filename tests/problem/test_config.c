@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/memory.h"
 #include "problem/problem.h"
@@ -121,7 +122,7 @@ static const struct {
 } wrong_set[] = {
     {"train.0.steps=-5", "--set train.0.steps=-5: \"steps\" must be from 1 to 1000000000000, not -5"},
     {"train.0.steps=many",
-     "--set train.0.steps=many: the value is no TOML value; it must be an integer\n  strings inside arrays and tables need quotes"},
+     "--set train.0.steps=many: the value is no TOML value; it must be an integer from 1 to 1000000000000\n  strings inside arrays and tables need quotes"},
     {"train.2.steps=5", "--set train.2.steps=5: \"train\" has 2 elements; there is no element 2\n  elements are counted from 0"},
     {"train.x.steps=5", "--set train.x.steps=5: \"train\" is an array: \"x\" must be the number of an element\n  elements are counted from 0"},
     {"train.0.stpes=5", "--set train.0.stpes=5: unknown key \"stpes\" in [[train]]\n  did you mean \"steps\"?"},
@@ -133,7 +134,16 @@ static const struct {
     {"title=5", "--set title=5: \"title\" must be a string, not an integer"},
     {"domain.z=[0,2*pi]",
      "--set domain.z=[0,2*pi]: the value is no TOML value; it must be an array\n  strings inside arrays and tables need quotes"},
-    {"seed=1\nx=2", "--set seed=1\nx=2: the value is no TOML value; it must be an integer\n  strings inside arrays and tables need quotes"},
+    {"seed=1\nx=2", "--set seed=1\nx=2: the value is no TOML value; it must be an integer from 0 to 2^63 - 1\n  strings inside arrays and tables need quotes"},
+    {"seed=9223372036854775808", "--set seed=9223372036854775808: the value is no TOML value; it must be an integer from 0 to 2^63 - 1\n"
+                                 "  strings inside arrays and tables need quotes"},
+    {"title=a\xff", "--set title=a\xff: the assignment is not UTF-8 text"},
+    {"title=\"a\xc0\x80\"", "--set title=\"a\xc0\x80\": the assignment is not UTF-8 text"},
+    {"constants.\xed\xa0\x80=1", "--set constants.\xed\xa0\x80=1: the assignment is not UTF-8 text"},
+    {"title=a\x1b[0m", "--set title=a\x1b[0m: the value holds the control character U+001B\n"
+                        "  write the value in quotes, with \\n, \\t or \\u001b for such characters"},
+    {"title=a\nb", "--set title=a\nb: the value holds the control character U+000A\n"
+                    "  write the value in quotes, with \\n, \\t or \\u001b for such characters"},
     {"equation.0.residual.mass=u_t - alhpa", "--set equation.0.residual.mass=u_t - alhpa: unknown name \"alhpa\"\n"
                                         "  it must be a coordinate, a field, pi, or a name in [constants] or [define]"},
 };
@@ -179,6 +189,77 @@ START_TEST(test_round_trip_small) {
     ck_assert_double_eq(config->stop.min_delta, 0.02);
     check_round_trip(config);
     pn_config_destroy(config);
+}
+END_TEST
+
+static void append_utf8(pn_text *text, unsigned code) {
+    const unsigned char bytes[4] = {(unsigned char)(code < 0x80      ? code
+                                                    : code < 0x800   ? 0xc0 | code >> 6
+                                                    : code < 0x10000 ? 0xe0 | code >> 12
+                                                                     : 0xf0 | code >> 18),
+                                    (unsigned char)(0x80 | ((code < 0x800 ? code : code < 0x10000 ? code >> 6 : code >> 12) & 0x3f)),
+                                    (unsigned char)(0x80 | ((code < 0x10000 ? code : code >> 6) & 0x3f)), (unsigned char)(0x80 | (code & 0x3f))};
+    pn_text_append(text, (const char *)bytes, code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4);
+}
+
+/* Every character there is, as a title: the resolved config must be readable. */
+START_TEST(test_round_trip_all_characters) {
+    for (unsigned first = 1; first < 0x110000; first += 0x8000) {
+        pn_text title = {0}, quoted = {0}, set = {0};
+        for (unsigned code = first; code < first + 0x8000 && code < 0x110000; code++)
+            if (code < 0xd800 || code >= 0xe000) append_utf8(&title, code);
+        pn_text_quoted(&quoted, pn_text_get(&title));
+        pn_text_printf(&set, "title=%s", pn_text_get(&quoted));
+        pn_config *config = parse_with(small, (const char *const[]){set.data}, 1);
+        ck_assert_str_eq(config->title.text, pn_text_get(&title));
+        check_round_trip(config);
+        pn_config_destroy(config);
+        pn_text_free(&title);
+        pn_text_free(&quoted);
+        pn_text_free(&set);
+    }
+}
+END_TEST
+
+/* A folder whose name is not UTF-8 can't stand in TOML: the reference's path stays as the user wrote it. */
+START_TEST(test_reference_in_foreign_folder) {
+    char folder[] = "/tmp/pinn_\xff_XXXXXX";
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    pn_text path = {0}, written = {0};
+    const char text[] = "[domain]\nx = [0, 1]\n[fields]\nu = {}\n[[equation]]\nresidual = \"u_xx\"\npoints = 1\n[[train]]\nsteps = 1\n"
+                        "[reference]\nfile = \"u.h5\"\n";
+    pn_config *config = NULL;
+    pn_text_printf(&path, "%s/u.h5", folder);
+    FILE *file = fopen(path.data, "w");
+    ck_assert_ptr_nonnull(file);
+    fclose(file);
+    pn_text_free(&path);
+    pn_text_printf(&path, "%s/c.toml", folder);
+    ck_assert_int_eq(pn_config_parse(path.data, text, strlen(text), NULL, 0, &config), PINN_OK);
+    ck_assert_int_eq(pn_config_write(config, &written), PINN_OK);
+    ck_assert_ptr_nonnull(strstr(written.data, "file = \"u.h5\""));
+    check_round_trip(config);
+    pn_config_destroy(config);
+    pn_text_free(&path);
+    pn_text_printf(&path, "%s/u.h5", folder);
+    ck_assert_int_eq(unlink(path.data), 0);
+    ck_assert_int_eq(rmdir(folder), 0);
+    pn_text_free(&path);
+    pn_text_free(&written);
+}
+END_TEST
+
+/* The run directory's name: never hidden by accident, never a folder above. */
+START_TEST(test_stems) {
+    static const char *const name[][2] = {{"a/heat.toml", "heat"}, {"heat.v2.toml", "heat.v2"}, {"heat.cfg", "heat.cfg"}, {"x.y/heat", "heat"},
+                                          {".toml", ""},           {"..toml", ""},              {"a/...toml", ""},        {"....toml", "..."},
+                                          {"-", "-"},              {".", ""},                   {"a/..", ""}};
+    for (size_t i = 0; i < sizeof name / sizeof *name; i++) {
+        pn_config *config = NULL;
+        ck_assert_int_eq(pn_config_parse(name[i][0], small, strlen(small), NULL, 0, &config), PINN_OK);
+        ck_assert_str_eq(config->stem, name[i][1]);
+        pn_config_destroy(config);
+    }
 }
 END_TEST
 
@@ -341,6 +422,9 @@ int main(void) {
     tcase_add_test(tests, test_set);
     tcase_add_loop_test(tests, test_wrong_set, 0, sizeof wrong_set / sizeof *wrong_set);
     tcase_add_test(tests, test_round_trip_small);
+    tcase_add_test(tests, test_round_trip_all_characters);
+    tcase_add_test(tests, test_reference_in_foreign_folder);
+    tcase_add_test(tests, test_stems);
     tcase_add_test(tests, test_all_configs);
     tcase_add_test(tests, test_compare);
     tcase_add_test(tests, test_manual_is_up_to_date);

@@ -34,7 +34,7 @@ static bool has_channel(const pn_layout *layout, unsigned order, unsigned a, uns
 START_TEST(test_faces) {
     compile("time = \"t\"\n[constants]\nL = 2\n[domain]\nx = [0, \"L\"]\ny = [0, 1]\nt = [0, 1]\n[fields]\nu = {}\n"
             "[[equation]]\nresidual = \"u_t - lap(u)\"\npoints = 5\n"
-            "[[condition]]\nname = \"a\"\non = \"boundary\"\nresidual = \"dn(u)\"\npoints = 2\n"
+            "[[condition]]\nname = \"a\"\non = \"boundary\"\nresidual = \"dn(u)\"\npoints = 4\n"
             "[[condition]]\nname = \"b\"\non = [\"x=min\", \"x = L\", \"y=1/2\", \"t=0\"]\nresidual = \"u\"\npoints = 100\n"
             "[[condition]]\nname = \"c\"\non = \"x=max\"\nresidual = \"dn(u) - ny\"\npoints = 3\nresample = \"never\"\n" TAIL);
     ck_assert_uint_eq(problem->sets, 4);
@@ -45,7 +45,7 @@ START_TEST(test_faces) {
     ck_assert_int_eq(inside->face->axis, -1);
     ck_assert(!inside->uses_normal && a->uses_normal && !b->uses_normal && !c->uses_normal);
     ck_assert_uint_eq(a->face_count, 4);
-    ck_assert_uint_eq(a->points, 4); /* at least one a face */
+    ck_assert_uint_eq(a->points, 4);
     const pn_face expected[] = {{0, -1, 0}, {0, 1, 2}, {1, 0, 0.5}, {2, -1, 0}};
     ck_assert_uint_eq(b->face_count, 4);
     for (int i = 0; i < 4; i++) {
@@ -161,7 +161,7 @@ START_TEST(test_default_grids) {
 }
 END_TEST
 
-/* bad/good.h5: axes 0, 0.5, 1 in x and t, u = 0. Relative to the config's folder, from wherever the program runs. */
+/* bad/good.h5: axes 0, 0.5, 1 in x and t, u = 1. Relative to the config's folder, from wherever the program runs. */
 START_TEST(test_reference_file) {
     const char *text = "time = \"t\"\n[domain]\nx = [0, 1]\nt = [0, 1]\n[fields]\nu = {}\n[[equation]]\nresidual = \"u_t - u_xx\"\npoints = 5\n"
                        "[reference]\nfile = \"good.h5\"\n[stop]\nrelative_l2 = 1e-3\n" TAIL;
@@ -172,23 +172,56 @@ START_TEST(test_reference_file) {
     ck_assert(problem->has_reference[0]);
     ck_assert_double_eq(problem->evaluation_coordinate[5], 0.5);
     ck_assert_double_eq(problem->evaluation_coordinate[9 + 5], 1);
-    ck_assert_double_eq(problem->reference[8], 0);
+    ck_assert_double_eq(problem->reference[8], 1);
 }
 END_TEST
 
 START_TEST(test_set_points) {
     compile("[domain]\nx = [0, 1]\n[fields]\nu = {}\n[[equation]]\nname = \"a\"\nresidual = \"u_xx\"\npoints = 5\n"
             "[[condition]]\nname = \"b\"\non = \"boundary\"\nresidual = \"u\"\npoints = 6\n"
-            "[[train]]\nsteps = 1\n[[train]]\nsteps = 1\npoints = { a = 7, b = 1 }\n");
+            "[[train]]\nsteps = 1\n[[train]]\nsteps = 1\npoints = { a = 7, b = 2 }\n");
     bool changed = true;
     ck_assert_int_eq(pn_problem_set_points(problem, &config->phase[0], &changed), PINN_OK);
     ck_assert(!changed);
     ck_assert_int_eq(pn_problem_set_points(problem, &config->phase[1], &changed), PINN_OK);
     ck_assert(changed);
     ck_assert_uint_eq(problem->set[0].points, 7);
-    ck_assert_uint_eq(problem->set[1].points, 2); /* two faces */
+    ck_assert_uint_eq(problem->set[1].points, 2);
     ck_assert_int_eq(pn_problem_set_points(problem, &config->phase[1], &changed), PINN_OK);
     ck_assert(!changed);
+}
+END_TEST
+
+/* Just inside and just outside of what float32 tells apart: 4096 of its numbers, whose spacing in [2048, 4096) is 2^-12. */
+static pinn_status read_domain(const char *precision, const char *lower, const char *upper) {
+    pn_text text = {0};
+    pn_text_printf(&text, "precision = \"%s\"\n[domain]\nx = [%s, %s]\n[fields]\nu = {}\n[[equation]]\nresidual = \"u_x\"\npoints = 5\n" TAIL
+                   "[output]\nevaluate = { points = 5 }\n", precision, lower, upper);
+    teardown();
+    ck_assert_msg(pn_config_parse("bad/test.toml", text.data, text.length, NULL, 0, &config) == PINN_OK, "%s", pinn_error_message());
+    pn_text_free(&text);
+    return pn_problem_create(config, &problem);
+}
+
+START_TEST(test_narrow_domains) {
+    ck_assert_int_eq(read_domain("float32", "2048", "2049"), PINN_OK);
+    ck_assert_int_eq(read_domain("tf32", "2048", "2049"), PINN_OK);
+    ck_assert_int_eq(read_domain("float32", "2048", "2048.99"), PINN_CONFIG);
+    ck_assert_int_eq(read_domain("tf32", "2048", "2048.99"), PINN_CONFIG);
+    ck_assert_int_eq(read_domain("float32", "-2048.99", "-2048"), PINN_CONFIG);
+    ck_assert_int_eq(read_domain("float64", "2048", "2048.0000001"), PINN_OK);
+    ck_assert_int_eq(read_domain("float32", "0", "1e-20"), PINN_OK);
+    ck_assert_int_eq(read_domain("float32", "-8e37", "8e37"), PINN_OK);
+    ck_assert_int_eq(read_domain("float32", "-9e37", "9e37"), PINN_CONFIG); /* 2/1.8e38 is subnormal */
+    ck_assert_int_eq(read_domain("float64", "1e308", "1.7e308"), PINN_CONFIG); /* lower + upper overflows: there is no middle */
+}
+END_TEST
+
+/* Numbers that fold away before they reach the device may be any; a constant that no residual uses, too. */
+START_TEST(test_folded_constants) {
+    compile("[domain]\nx = [0, 1]\n[constants]\nh = 1e-60\nm = 1e60\nunused = 1e300\n[fields]\nu = {}\n"
+            "[[equation]]\nresidual = \"h*m*u_xx - u\"\npoints = 5\n" TAIL);
+    ck_assert_uint_eq(problem->terms, 1);
 }
 END_TEST
 
@@ -205,6 +238,8 @@ int main(void) {
     tcase_add_test(tests, test_default_grids);
     tcase_add_test(tests, test_reference_file);
     tcase_add_test(tests, test_set_points);
+    tcase_add_test(tests, test_narrow_domains);
+    tcase_add_test(tests, test_folded_constants);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

@@ -1,6 +1,6 @@
 /* Writes the HDF5 files that the configs beside this file refer to:
  *   cc references.c $(pkg-config --cflags --libs hdf5) -o references && ./references
- * good.h5: axes x, t and u over them.  no_axis.h5: without t.  shape.h5: u does not fit the axes. */
+ * good.h5: axes x, t and u = 1 over them.  zero.h5: u = 0.  no_axis.h5: without t.  shape.h5: u does not fit the axes. */
 #include <hdf5.h>
 
 static void put(hid_t file, const char *name, int rank, const hsize_t *shape, const double *data) {
@@ -11,8 +11,10 @@ static void put(hid_t file, const char *name, int rank, const hsize_t *shape, co
     H5Sclose(space);
 }
 
-static void make(const char *path, int with_t, hsize_t u_rows) {
-    const double axis[] = {0, 0.5, 1}, u[12] = {0};
+static void make(const char *path, int with_t, hsize_t u_rows, double value) {
+    const double axis[] = {0, 0.5, 1};
+    double u[12];
+    for (int i = 0; i < 12; i++) u[i] = value;
     const hsize_t three = 3, shape[] = {u_rows, 3};
     hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
     put(file, "x", 1, &three, axis);
@@ -22,8 +24,9 @@ static void make(const char *path, int with_t, hsize_t u_rows) {
 }
 
 int main(void) {
-    make("good.h5", 1, 3);
-    make("no_axis.h5", 0, 3);
-    make("shape.h5", 1, 4);
+    make("good.h5", 1, 3, 1);
+    make("zero.h5", 1, 3, 0);
+    make("no_axis.h5", 0, 3, 1);
+    make("shape.h5", 1, 4, 1);
     return 0;
 }
