@@ -17,7 +17,7 @@ enum { SMALL = sizeof small / sizeof small[0] };
 static inline pinn_training *create(const char *const *more, size_t count, const char *directory, bool resume) {
     const char *set[SMALL + 8];
     memcpy(set, small, sizeof small);
-    memcpy(set + SMALL, more, count * sizeof *more);
+    for (size_t i = 0; i < count; i++) set[SMALL + i] = more[i];
     const pinn_options options = {.config = CONFIG("heat.toml"),
                                   .device = device,
                                   .set = set,
