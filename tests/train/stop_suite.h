@@ -346,10 +346,10 @@ END_TEST
 START_TEST(what_is_not_finite_is_told) {
     static const struct { const char *set, *expected; } c[] = {
         {"condition.1.residual=log(u - 100)", "loss of term \"start\" is NaN at step 1: residual is NaN at x = "},
-        {"equation.0.residual=u_t + 1e38*1e3*(1 + u^2)", "loss of term \"heat\" is inf at step 1: residual is inf at x = "},
+        {"equation.0.residual=u_t + exp(100 + u^2)", "loss of term \"heat\" is inf at step 1: residual is inf at x = "},
         {"equation.0.residual=u_t + 1e25*(1 + u^2)", "loss of term \"heat\" is inf at step 1: every residual is finite, the largest is "},
         /* The seed of the adjoint, 2 weight/points times the residual, fits float32; what comes back to the weights does not. */
-        {"condition.1.weight=3e39", "the gradient's norm is "},
+        {"condition.1.weight=3.3e38", "the gradient's norm is "},
     };
     for (size_t i = 0; i < sizeof c / sizeof c[0]; i++) {
         pinn_training *training = create((const char *const[]){c[i].set, "precision=float32"}, 2, NULL, false);
