@@ -7,7 +7,8 @@ static __global__ void begin_kernel(pn_begin_arguments a, const pn_words *__rest
 }
 
 extern "C" pinn_status pn_begin_cuda(const pinn_run *run) {
-    begin_kernel<<<1, 1, 0, (cudaStream_t)run->stream>>>(*(const pn_begin_arguments *)run->arguments, (const pn_words *)run->read[0],
-                                                         (const pn_hyper *)run->read[1], (pn_loop *)run->write[0]);
+    begin_kernel<<<1, 1, 0, (cudaStream_t)run->stream>>>(*(const pn_begin_arguments *)run->arguments,
+                                                         (const pn_words *)run->read[0], (const pn_hyper *)run->read[1],
+                                                         (pn_loop *)run->write[0]);
     return pn_launch_check("begin");
 }

@@ -6,9 +6,9 @@
  * The host computes the same with the same function and so knows what is due then, unless a stop rule ended the chunk before.
  * Where a chunk ends changes nothing of what its steps do.
  *
- * The graph runs  begin, WHILE (unrolled) { `unroll` steps }, WHILE (single) { a step }:  the first loop takes as many steps as fill
- * whole bodies, the second the rest, so no step is computed in vain but those behind a stop rule in one body. A step (finish.h) that
- * finds the chunk at its end or a stop rule met leaves everything as it is.
+ * The graph runs  begin, WHILE (unrolled) { `unroll` steps }, WHILE (single) { a step }:  the first loop takes as many steps as
+ * fill whole bodies, the second the rest, so no step is computed in vain but those behind a stop rule in one body. A step
+ * (finish.h) that finds the chunk at its end or a stop rule met leaves everything as it is.
  */
 #ifndef PN_KERNELS_BEGIN_H
 #define PN_KERNELS_BEGIN_H
@@ -22,8 +22,8 @@
 extern "C" {
 #endif
 
-/* Steps at least between two drains of the ring, so that `events = 1` does not wait for the device at every step. The ring must hold
- * so many rows and a few. */
+/* Steps at least between two drains of the ring, so that `events = 1` does not wait for the device at every step. The ring must
+ * hold so many rows and a few. */
 #define PN_LEAST_CHUNK 40u
 
 typedef struct pn_begin_arguments {
@@ -47,7 +47,8 @@ PN_PORTABLE uint64_t pn_chunk_end(const pn_hyper *h, uint64_t step, uint64_t pha
     uint64_t left = h->last_step - step; /* counted in steps from here: no sum can overflow */
     if (left > h->longest) left = h->longest;
     if (left > h->phase_steps - phase_step) left = h->phase_steps - phase_step;
-    if (h->evaluate_every && left > h->evaluate_every - step % h->evaluate_every) left = h->evaluate_every - step % h->evaluate_every;
+    if (h->evaluate_every && left > h->evaluate_every - step % h->evaluate_every)
+        left = h->evaluate_every - step % h->evaluate_every;
     if (h->checkpoint_every && left > h->checkpoint_every - step % h->checkpoint_every)
         left = h->checkpoint_every - step % h->checkpoint_every;
     if (h->event_every) {

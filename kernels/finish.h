@@ -73,7 +73,8 @@ typedef struct pn_finish_measure {
 } pn_finish_measure;
 
 /* The words of a step that is done, but for its rows and stop rules. */
-PN_PORTABLE void pn_finish_advance(pn_words *words, const pn_hyper *hyper, const pn_finish_rates *rates, const pn_finish_measure *m) {
+PN_PORTABLE void pn_finish_advance(pn_words *words, const pn_hyper *hyper, const pn_finish_rates *rates,
+                                   const pn_finish_measure *m) {
     words->step = m->step;
     words->phase_step += 1;
     words->optimizer_step += 1;

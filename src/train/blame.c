@@ -1,5 +1,5 @@
-/* Where a loss or gradient that is not finite comes from. The stop rule left parameters, step word and points as the bad step had them, so
- * its residuals can be evaluated once more, point by point, in the same precision, on the same device. */
+/* Where a loss or gradient that is not finite comes from. The stop rule left parameters, step word and points as the bad step had
+ * them, so its residuals can be evaluated once more, point by point, in the same precision, on the same device. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 typedef struct suspect { /* residuals of one term */
     size_t term, set;
-    size_t point;   /* the first one whose residual is not finite, else the one with the largest */
+    size_t point; /* the first one whose residual is not finite, else the one with the largest */
     double residual;
 } suspect;
 
@@ -176,11 +176,12 @@ pinn_status pn_blame(pinn_training *training) {
     PN_TRY(pinn_plane_read(training->words, 0, &words, sizeof words));
     PN_TRY(pinn_plane_read(training->ring, (words.rows - 1) % PN_RING_ROWS * length * sizeof *row, row, length * sizeof *row));
     if (explain(training, row, &text) != PINN_OK) pn_text_printf(&reason, " (looking closer failed: %s)", pinn_error_message());
-    status = pn_fail(PINN_NUMERIC,
-                     "%s%s. The step was not done: the parameters are those after step %llu%s. Try a smaller learning_rate, clip_norm in "
-                     "[[train]], or check the expressions for singular points",
-                     pn_text_get(&text), pn_text_get(&reason), (unsigned long long)words.step,
-                     training->run ? ", which checkpoint.h5 holds" : "");
+    status = pn_fail(
+        PINN_NUMERIC,
+        "%s%s. The step was not done: the parameters are those after step %llu%s. Try a smaller learning_rate, clip_norm in "
+        "[[train]], or check the expressions for singular points",
+        pn_text_get(&text), pn_text_get(&reason), (unsigned long long)words.step,
+        training->run ? ", which checkpoint.h5 holds" : "");
 fail:
     pn_text_free(&reason);
     pn_text_free(&text);

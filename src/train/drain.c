@@ -45,8 +45,8 @@ void pn_event_names_free(char **names, size_t count) {
     pn_free(names);
 }
 
-/* Only what the writer needs of the state that has landed; step words without the ring's row count and the rule that stopped, so that a
- * checkpoint does not depend on how many rows were written on the way nor on why it was taken. */
+/* Only what the writer needs of the state that has landed; step words without the ring's row count and the rule that stopped, so
+ * that a checkpoint does not depend on how many rows were written on the way nor on why it was taken. */
 static pn_checkpoint landed_checkpoint(const pinn_training *training) {
     pn_checkpoint checkpoint = {.real = training->config->real,
                                 .network = training->network,

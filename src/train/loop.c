@@ -1,5 +1,6 @@
-/* The run: phases made of chunks. A chunk is the steps up to the next event, evaluation, snapshot or phase end (kernels/begin.h); the device
- * does it in one launch and says itself when a stop rule is met. Then what is due leaves the device, and the host looks around. */
+/* The run: phases made of chunks. A chunk is the steps up to the next event, evaluation, snapshot or phase end (kernels/begin.h);
+ * the device does it in one launch and says itself when a stop rule is met. Then what is due leaves the device, and the host looks
+ * around. */
 #include <math.h>
 #include <stddef.h>
 
@@ -38,8 +39,10 @@ static pinn_status run_chunk(pinn_training *training) {
     const bool last = end == training->last_step;
     pinn_status status;
     PN_TRY(pinn_graph_enqueue(training->chunk_graph, 1));
-    if (training->has_evaluation && pn_evaluate_due(&training->settings, end)) PN_TRY(pinn_graph_enqueue(training->evaluation_graph, 1));
-    const bool snapshot = pn_due(end, training->settings.checkpoint_every) && !last && training->run && pn_run_snapshot_ready(training->run);
+    if (training->has_evaluation && pn_evaluate_due(&training->settings, end))
+        PN_TRY(pinn_graph_enqueue(training->evaluation_graph, 1));
+    const bool snapshot =
+        pn_due(end, training->settings.checkpoint_every) && !last && training->run && pn_run_snapshot_ready(training->run);
     PN_TRY(pn_drain_enqueue(training, snapshot));
     PN_TRY(pinn_context_synchronize(training->context));
     pn_mirror_words(training, training->landed_words);
@@ -107,8 +110,8 @@ fail:
     return status;
 }
 
-/* The last word of a run: a checkpoint of where it stands and the fields on the evaluation set. After a loss that is not finite both are of
- * the last good parameters. */
+/* The last word of a run: a checkpoint of where it stands and the fields on the evaluation set. After a loss that is not finite
+ * both are of the last good parameters. */
 static pinn_status finish(pinn_training *training) {
     pinn_status status;
     PN_TRY(pn_checkpoint_now(training));

@@ -170,7 +170,8 @@ static bool any_fixed(const pn_problem *problem) {
     return false;
 }
 
-static pinn_status record_steps(const pinn_training *training, pinn_graph *graph, const char *name, pinn_plane *flag, uint32_t steps) {
+static pinn_status record_steps(const pinn_training *training, pinn_graph *graph, const char *name, pinn_plane *flag,
+                                uint32_t steps) {
     const pn_machinery *m = &training->machinery;
     pinn_status status;
     PN_TRY(pinn_graph_while(graph, name, flag, PN_LONGEST_CHUNK, NULL));
@@ -234,9 +235,8 @@ pinn_status pn_training_create_evaluation(pinn_training *training) {
     pinn_status status;
     PN_TRY(pn_layout_create(problem->coordinates, NULL, 0, NULL, &training->value_layout));
     PN_TRY(create_evaluation_planes(training));
-    const pn_pass_set set = {.layout = &training->value_layout,
-                             .points = problem->evaluation_points,
-                             .point_columns = problem->coordinates};
+    const pn_pass_set set = {
+        .layout = &training->value_layout, .points = problem->evaluation_points, .point_columns = problem->coordinates};
     const pn_pass_spec spec = {.context = training->context,
                                .real = training->config->real,
                                .tf32 = training->config->tf32,

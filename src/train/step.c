@@ -63,7 +63,8 @@ pinn_status pn_evaluation_record(pinn_graph *graph, const pn_evaluation_spec *sp
     for (size_t i = 0; i < sizeof need / sizeof need[0]; i++)
         if (pinn_plane_bytes(need[i].plane) < need[i].bytes)
             return pn_fail(PINN_BAD_ARGUMENT, "plane \"%s\" has %zu bytes, the evaluation of %zu fields at %zu points needs %zu",
-                           pinn_plane_name(need[i].plane), pinn_plane_bytes(need[i].plane), spec->fields, spec->points, need[i].bytes);
+                           pinn_plane_name(need[i].plane), pinn_plane_bytes(need[i].plane), spec->fields, spec->points,
+                           need[i].bytes);
     return pinn_graph_operation(graph, &pn_evaluate_operation, &arguments, sizeof arguments,
                                 PINN_PLANES(spec->field, spec->reference, spec->hyper, spec->words, spec->ring),
                                 PINN_PLANES(spec->ring, spec->words));

@@ -1,5 +1,5 @@
-/* The step's scalars on the CPU: schedules against closed forms, losses, clipping, corrections, which steps leave a row and where, stop
- * rules, where chunks end. */
+/* The step's scalars on the CPU: schedules against closed forms, losses, clipping, corrections, which steps leave a row and where,
+ * stop rules, where chunks end. */
 #include <float.h>
 #include <math.h>
 
@@ -217,7 +217,8 @@ START_TEST(plateau) {
     start(&s);
     s.hyper.patience = 5;
     s.hyper.min_delta = 0.1;
-    ck_assert(steps_until_stop(&s, 1) == 6 && s.words.stop == PN_STOP_PLATEAU); /* the first step sets the mark, then five are no better */
+    ck_assert(steps_until_stop(&s, 1) == 6 &&
+              s.words.stop == PN_STOP_PLATEAU); /* the first step sets the mark, then five are no better */
     ck_assert(s.words.best_step == 1 && s.words.plateau_step == 1 && s.words.best_loss == 683);
 
     start(&s);
@@ -253,7 +254,8 @@ static void check_refused(state *s, double loss, double norm) {
     const double *row = &s->ring[before.rows % RING * ROW];
     ck_assert(row[PN_ROW_STEP] == (double)before.step + 1);
     ck_assert(isnan(loss) ? isnan(row[PN_ROW_LOSS]) : row[PN_ROW_LOSS] == loss);
-    ck_assert(isnan(norm) ? isnan(row[PN_ROW_GRADIENT_NORM]) : row[PN_ROW_GRADIENT_NORM] == norm || fabs(row[PN_ROW_GRADIENT_NORM] - norm) < 1e-12);
+    ck_assert(isnan(norm) ? isnan(row[PN_ROW_GRADIENT_NORM])
+                          : row[PN_ROW_GRADIENT_NORM] == norm || fabs(row[PN_ROW_GRADIENT_NORM] - norm) < 1e-12);
 }
 
 START_TEST(not_finite) {
@@ -310,8 +312,8 @@ START_TEST(chunks_end_where_something_is_due) {
         pn_hyper hyper;
         uint64_t step, phase_step, end;
     } c[] = {
-        {{.longest = 1000, .phase_steps = 500, .last_step = 800}, 0, 0, 500},    /* the phase's end */
-        {{.longest = 1000, .phase_steps = 500, .last_step = 800}, 500, 0, 800},  /* the run's */
+        {{.longest = 1000, .phase_steps = 500, .last_step = 800}, 0, 0, 500},   /* the phase's end */
+        {{.longest = 1000, .phase_steps = 500, .last_step = 800}, 500, 0, 800}, /* the run's */
         {{.longest = 7, .phase_steps = 500, .last_step = 800}, 0, 0, 7},
         {{.longest = 1000, .phase_steps = 500, .last_step = 800, .event_every = 100}, 0, 0, 100},
         {{.longest = 1000, .phase_steps = 500, .last_step = 800, .event_every = 100}, 99, 99, 100},
@@ -322,7 +324,10 @@ START_TEST(chunks_end_where_something_is_due) {
         {{.longest = 1000, .phase_steps = 500, .last_step = 800}, 800, 300, 800}, /* nothing left */
         {{.longest = 1000, .phase_steps = 500, .last_step = 800}, 500, 500, 500},
         {{.longest = 3, .phase_steps = 5, .last_step = 5, .event_every = 1, .plain = 1}, 4, 4, 7},
-        {{.longest = UINT32_MAX, .phase_steps = UINT64_MAX, .last_step = UINT64_MAX, .event_every = UINT64_MAX}, 1, 1, 1ull + UINT32_MAX},
+        {{.longest = UINT32_MAX, .phase_steps = UINT64_MAX, .last_step = UINT64_MAX, .event_every = UINT64_MAX},
+         1,
+         1,
+         1ull + UINT32_MAX},
     };
     for (size_t i = 0; i < sizeof c / sizeof c[0]; i++) {
         const pn_words words = {.step = c[i].step, .phase_step = c[i].phase_step};

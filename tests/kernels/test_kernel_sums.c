@@ -96,8 +96,8 @@ static uint64_t run_evaluate(pn_real real, uint64_t rows, const pn_hyper *hyper,
     const pn_evaluate_arguments arguments = {FIELDS, POINTS, TERMS, RING, real};
     pn_words words = {.step = 30, .rows = rows, .stop = stop};
     if (rows) ring[(rows - 1) % RING * ROW + PN_ROW_STEP] = 30;
-    operation_cpu(&pn_evaluate_operation, &arguments,
-                  ADDRESSES((void *)fields, (void *)reference, (void *)hyper, &words, ring), ADDRESSES(ring, &words));
+    operation_cpu(&pn_evaluate_operation, &arguments, ADDRESSES((void *)fields, (void *)reference, (void *)hyper, &words, ring),
+                  ADDRESSES(ring, &words));
     ck_assert(words.step == 30 && words.rows == rows);
     return words.stop;
 }
@@ -181,7 +181,8 @@ START_TEST(evaluate_when_due_and_its_rule) {
     const pn_hyper hyper = {.evaluate_every = 10, .stop_relative_l2 = 1};
     pn_words words = {.step = 30, .rows = 1, .stop = PN_STOP_NAN};
     double ring[RING * ROW] = {31};
-    operation_cpu(&pn_evaluate_operation, &arguments, ADDRESSES(fields, reference, (void *)&hyper, &words, ring), ADDRESSES(ring, &words));
+    operation_cpu(&pn_evaluate_operation, &arguments, ADDRESSES(fields, reference, (void *)&hyper, &words, ring),
+                  ADDRESSES(ring, &words));
     for (int i = 1; i < RING * ROW; i++) ck_assert(ring[i] == 0);
     ck_assert(words.stop == PN_STOP_NAN);
 }

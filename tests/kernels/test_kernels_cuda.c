@@ -67,16 +67,16 @@ START_TEST(adam) {
     const pn_loop loop = {.update = _i < 2}; /* or nothing changes */
     void *gradient = numbers(real, N, 1), *parameter = numbers(real, N, 2);
     for (size_t i = 0; i < N; i += 10) pn_real_set(real, gradient, i, i % 20 ? 0 : 1e-30); /* g^2 is subnormal in float32 */
-    const operation_case c = {
-        .operation = &pn_adam_operation,
-        .arguments = &arguments,
-        .argument_bytes = sizeof arguments,
-        .buffer = {gradient, &words, &hyper, &loop, parameter, NULL},
-        .bytes = {N * pn_real_bytes(real), sizeof words, sizeof hyper, sizeof loop, N * pn_real_bytes(real), 2 * N * pn_real_bytes(real)},
-        .buffers = 6,
-        .reads = 6,
-        .write = {4, 5},
-        .writes = 2};
+    const operation_case c = {.operation = &pn_adam_operation,
+                              .arguments = &arguments,
+                              .argument_bytes = sizeof arguments,
+                              .buffer = {gradient, &words, &hyper, &loop, parameter, NULL},
+                              .bytes = {N * pn_real_bytes(real), sizeof words, sizeof hyper, sizeof loop, N * pn_real_bytes(real),
+                                        2 * N * pn_real_bytes(real)},
+                              .buffers = 6,
+                              .reads = 6,
+                              .write = {4, 5},
+                              .writes = 2};
     same_bits(&c, 50);
     free(gradient);
     free(parameter);
@@ -93,7 +93,8 @@ static void near(const double *cpu, const double *device, size_t count) {
 
 START_TEST(begin) {
     const pn_begin_arguments arguments = {.unroll = 10};
-    const pn_hyper hyper = {.longest = 1000, .phase_steps = 5000, .last_step = 7000, .event_every = 7, .evaluate_every = 50, .checkpoint_every = 31};
+    const pn_hyper hyper = {
+        .longest = 1000, .phase_steps = 5000, .last_step = 7000, .event_every = 7, .evaluate_every = 50, .checkpoint_every = 31};
     for (uint64_t step = 0; step < 40; step++) {
         const pn_words words = {.step = step, .phase_step = step, .stop = step % 10 == 9 ? PN_STOP_LOSS : PN_STOP_NONE};
         const operation_case c = {.operation = &pn_begin_operation,
@@ -131,17 +132,17 @@ static void fill(finish_buffers *b) {
 /* 20 replays on the CPU and on the device: words and loop agree in all that no libm function touches, rings nearly. */
 static void finish_case(const finish_buffers *b, const pn_hyper *hyper, const pn_loop *loop, pn_words *out) {
     const pn_finish_arguments arguments = {TERMS, FIELDS, SQUARES, RING};
-    const operation_case c = {.operation = &pn_finish_operation,
-                              .arguments = &arguments,
-                              .argument_bytes = sizeof arguments,
-                              .buffer = {b->partial, b->column, b->squares, b->weight, hyper, NULL, NULL, loop},
-                              .bytes = {ROWS * TERMS * sizeof(double), sizeof b->column, SQUARES * sizeof(double),
-                                        2 * TERMS * sizeof(double), sizeof *hyper, sizeof(pn_words), RING * ROW * sizeof(double),
-                                        sizeof *loop},
-                              .buffers = 8,
-                              .reads = 8,
-                              .write = {5, 6, 7},
-                              .writes = 3};
+    const operation_case c = {
+        .operation = &pn_finish_operation,
+        .arguments = &arguments,
+        .argument_bytes = sizeof arguments,
+        .buffer = {b->partial, b->column, b->squares, b->weight, hyper, NULL, NULL, loop},
+        .bytes = {ROWS * TERMS * sizeof(double), sizeof b->column, SQUARES * sizeof(double), 2 * TERMS * sizeof(double),
+                  sizeof *hyper, sizeof(pn_words), RING * ROW * sizeof(double), sizeof *loop},
+        .buffers = 8,
+        .reads = 8,
+        .write = {5, 6, 7},
+        .writes = 3};
     void *cpu[BUFFERS], *device[BUFFERS];
     run_both(&c, 20, cpu, device);
     const pn_words *x = cpu[5], *y = device[5];
@@ -241,16 +242,16 @@ START_TEST(evaluate) {
     for (size_t i = 0; i < RING * E_ROW; i++) ring[i] = (double)i;
     ck_assert(ring[2 * E_ROW + PN_ROW_STEP] == 18);
     ring[2 * E_ROW + PN_ROW_STEP] = 14;
-    const operation_case c = {
-        .operation = &pn_evaluate_operation,
-        .arguments = &arguments,
-        .argument_bytes = sizeof arguments,
-        .buffer = {fields, reference, &hyper, &words, ring},
-        .bytes = {E_FIELDS * POINTS * pn_real_bytes(real), E_FIELDS * POINTS * sizeof(double), sizeof hyper, sizeof words, sizeof ring},
-        .buffers = 5,
-        .reads = 5,
-        .write = {4, 3},
-        .writes = 2};
+    const operation_case c = {.operation = &pn_evaluate_operation,
+                              .arguments = &arguments,
+                              .argument_bytes = sizeof arguments,
+                              .buffer = {fields, reference, &hyper, &words, ring},
+                              .bytes = {E_FIELDS * POINTS * pn_real_bytes(real), E_FIELDS * POINTS * sizeof(double), sizeof hyper,
+                                        sizeof words, sizeof ring},
+                              .buffers = 5,
+                              .reads = 5,
+                              .write = {4, 3},
+                              .writes = 2};
     void *out[BUFFERS];
     same_bits(&c, 1);
     operation_run(&c, PINN_EXECUTOR_GRAPH, 1, out);

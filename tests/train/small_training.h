@@ -2,16 +2,17 @@
 #ifndef SMALL_TRAINING_H
 #define SMALL_TRAINING_H
 
-#include "training_tools.h"
-
 #include <hdf5.h>
 #include <math.h>
+
+#include "training_tools.h"
 
 static char scratch[] = "/tmp/pinn-test-XXXXXX";
 static const char *device; /* "cpu" or "cuda" */
 
-static const char *const small[] = {"equation.0.points=130", "condition.0.points=20", "condition.1.points=20", "network.width=12",
-                                    "output.events=10",      "output.checkpoint=20",  "train.0.steps=100",     "stop.relative_l2=1e-9"};
+static const char *const small[] = {"equation.0.points=130", "condition.0.points=20", "condition.1.points=20",
+                                    "network.width=12",      "output.events=10",      "output.checkpoint=20",
+                                    "train.0.steps=100",     "stop.relative_l2=1e-9"};
 enum { SMALL = sizeof small / sizeof small[0] };
 
 static inline pinn_training *create(const char *const *more, size_t count, const char *directory, bool resume) {
@@ -72,7 +73,8 @@ static inline void assert_same_datasets(const char *path_a, const char *path_b) 
     H5Ovisit(b, H5_INDEX_NAME, H5_ITER_NATIVE, same_dataset, &back);
     H5Fclose(a);
     H5Fclose(b);
-    ck_assert_msg(!forth.difference[0] && !back.difference[0], "%s and %s: %s%s", path_a, path_b, forth.difference, back.difference);
+    ck_assert_msg(!forth.difference[0] && !back.difference[0], "%s and %s: %s%s", path_a, path_b, forth.difference,
+                  back.difference);
 }
 
 static inline void run_and_destroy(pinn_training *training) {

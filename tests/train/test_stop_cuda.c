@@ -7,7 +7,12 @@ START_TEST(graph_and_eager_stop_at_the_same_step) {
     pinn_training *training[2];
     pinn_result r[2];
     for (int i = 0; i < 2; i++) {
-        const pinn_options options = {.config = CONFIG("heat.toml"), .device = "cuda", .executor = executor[i], .set = set, .set_count = 2, .no_directory = true};
+        const pinn_options options = {.config = CONFIG("heat.toml"),
+                                      .device = "cuda",
+                                      .executor = executor[i],
+                                      .set = set,
+                                      .set_count = 2,
+                                      .no_directory = true};
         must(pinn_training_create(&options, &training[i]));
         must(pinn_training_run(training[i]));
         pinn_training_result(training[i], &r[i]);
