@@ -14,7 +14,9 @@ ADAM_LOOP(double)
 
 static pinn_status adam_cpu(const pinn_run *run) {
     const pn_adam_arguments *a = run->arguments;
+    const pn_loop *loop = run->read[3];
     const uint64_t n = a->parameters;
+    if (!loop->update) return PINN_OK;
     if (a->real == PN_FLOAT32) {
         float *moments = run->write[1];
         adam_float(n, run->read[1], run->read[2], run->read[0], run->write[0], moments, moments + n);

@@ -26,8 +26,8 @@ typedef struct pn_adam_arguments {
     uint64_t real; /* pn_real */
 } pn_adam_arguments;
 
-/* reads: gradient [parameters] in `real`, words, hyper, parameter, moments
- * writes: parameter [parameters], moments [2][parameters] (m, then v), in `real` */
+/* reads: gradient [parameters] in `real`, words, hyper, loop, parameter, moments
+ * writes: parameter [parameters], moments [2][parameters] (m, then v), in `real`; nothing unless loop.update */
 extern const pinn_operation pn_adam_operation;
 pinn_status pn_adam_cuda(const pinn_run *run);
 

@@ -14,11 +14,13 @@ static double relative_l2(uint64_t real, const void *field, uint64_t first, cons
 static pinn_status evaluate_cpu(const pinn_run *run) {
     const pn_evaluate_arguments *a = run->arguments;
     const double *reference = run->read[1];
-    const uint64_t rows = ((const pn_words *)run->read[2])->rows;
-    double *ring = run->write[0];
-    for (uint64_t f = 0; rows > 0 && f < a->fields; f++)
-        ring[pn_evaluate_element(a, rows, f)] =
-            relative_l2(a->real, run->read[0], f * a->points, reference + f * a->points, a->points);
+    const pn_hyper *hyper = run->read[2];
+    pn_words *words = run->write[1];
+    double *error = pn_evaluate_errors(a, hyper, words, run->write[0]);
+    if (!error) return PINN_OK;
+    for (uint64_t f = 0; f < a->fields; f++)
+        error[f] = relative_l2(a->real, run->read[0], f * a->points, reference + f * a->points, a->points);
+    pn_evaluate_rule(a, hyper, error, words);
     return PINN_OK;
 }
 

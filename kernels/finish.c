@@ -21,6 +21,8 @@ static pinn_status finish_cpu(const pinn_run *run) {
     const pn_hyper *hyper = run->read[4];
     pn_words *words = run->write[0];
     double *ring = run->write[1];
+    pn_loop *loop = run->write[2];
+    pn_finish_measure measure = {0};
     double loss[PN_FINISH_TERMS], total = 0;
 
     for (uint64_t k = 0; k < a->terms; k++) {
@@ -29,11 +31,11 @@ static pinn_status finish_cpu(const pinn_run *run) {
     }
     const uint64_t t = words->optimizer_step + 1;
     const pn_finish_rates rates = {pn_schedule(hyper, words->phase_step), pn_finish_bias(hyper->beta1, t),
-                                   pn_finish_bias(hyper->beta2, t)};
-    if (pn_finish_words(words, hyper, &rates, total, wide_sum(squares, a->squares))) {
+                                   pn_finish_bias(hyper->beta2, t), pn_finish_due(hyper, words->step + 1)};
+    if (pn_finish_words(words, loop, hyper, &rates, total, wide_sum(squares, a->squares), &measure)) {
         const uint64_t length = PN_ROW_TERMS + a->terms + a->fields;
         double *row = ring + (words->rows - 1) % a->ring_rows * length;
-        for (uint64_t i = 0; i < length; i++) row[i] = pn_finish_row(words, loss, a->terms, i);
+        for (uint64_t i = 0; i < length; i++) row[i] = pn_finish_row(&measure, loss, a->terms, i);
     }
     return PINN_OK;
 }

@@ -1,5 +1,6 @@
 /* The step's scalars on the GPU; see finish.h. One block of 32 warps: all threads share the sum of squares, a warp sums a term's
- * rows, and the corrections and the schedule, which wait for no sum, run meanwhile in one thread of the last warps. */
+ * rows, and the corrections, the schedule and whether a row is due, which wait for no sum, run meanwhile in one thread of the last
+ * warps. */
 #include "kernels/finish.h"
 
 static __device__ double column_sum(const double *__restrict__ partial, const pn_finish_column column, unsigned lane) {
@@ -12,12 +13,14 @@ static __device__ double column_sum(const double *__restrict__ partial, const pn
 static __global__ void __launch_bounds__(PN_SUM_WIDE, 1)
     finish_kernel(pn_finish_arguments a, const double *__restrict__ partial, const pn_finish_column *__restrict__ columns,
                   const double *__restrict__ squares, const double *__restrict__ weight, const pn_hyper *__restrict__ hyper,
-                  pn_words *words, double *ring) {
+                  pn_words *words, double *ring, pn_loop *loop) {
     __shared__ double group[PN_SUM_LANES], loss[PN_FINISH_TERMS], weighted[PN_FINISH_TERMS];
     __shared__ pn_finish_rates rates;
     __shared__ pn_words moved;
     __shared__ pn_hyper settings;
-    __shared__ bool due;
+    __shared__ pn_loop chunk;
+    __shared__ pn_finish_measure measure;
+    __shared__ bool row_due;
     const unsigned thread = threadIdx.x, warp = thread / PN_SUM_LANES, lane = thread % PN_SUM_LANES;
 
     double sum = 0;
@@ -34,8 +37,10 @@ static __global__ void __launch_bounds__(PN_SUM_WIDE, 1)
     }
     if (lane == 0 && warp == PN_SUM_LANES - 4) { /* fetched while the sums run */
         moved = *words;
-        settings = *hyper;
+        chunk = *loop;
     }
+    if (lane == 0 && warp == PN_SUM_LANES - 5) settings = *hyper;
+    if (lane == 0 && warp == PN_SUM_LANES - 6) rates.due = pn_finish_due(hyper, words->step + 1);
     if (lane == 0 && warp == PN_SUM_LANES - 1) rates.learning_rate = pn_schedule(hyper, words->phase_step);
     if (lane == 0 && warp == PN_SUM_LANES - 2) rates.bias1 = pn_finish_bias(hyper->beta1, words->optimizer_step + 1);
     if (lane == 0 && warp == PN_SUM_LANES - 3) rates.bias2 = pn_finish_bias(hyper->beta2, words->optimizer_step + 1);
@@ -46,22 +51,24 @@ static __global__ void __launch_bounds__(PN_SUM_WIDE, 1)
         if (lane == 0) {
             double total = 0;
             for (uint64_t k = 0; k < a.terms; k++) total += weighted[k];
-            due = pn_finish_words(&moved, &settings, &rates, total, sum);
+            row_due = pn_finish_words(&moved, &chunk, &settings, &rates, total, sum, &measure);
             *words = moved;
+            *loop = chunk;
         }
     }
     __syncthreads();
 
-    if (!due) return;
+    if (!row_due) return;
     const uint64_t length = PN_ROW_TERMS + a.terms + a.fields;
     double *row = ring + (moved.rows - 1) % a.ring_rows * length;
-    for (uint64_t i = thread; i < length; i += PN_SUM_WIDE) row[i] = pn_finish_row(&moved, loss, a.terms, i);
+    for (uint64_t i = thread; i < length; i += PN_SUM_WIDE) row[i] = pn_finish_row(&measure, loss, a.terms, i);
 }
 
 extern "C" pinn_status pn_finish_cuda(const pinn_run *run) {
     const pn_finish_arguments *a = (const pn_finish_arguments *)run->arguments;
     finish_kernel<<<1, PN_SUM_WIDE, 0, (cudaStream_t)run->stream>>>(
         *a, (const double *)run->read[0], (const pn_finish_column *)run->read[1], (const double *)run->read[2],
-        (const double *)run->read[3], (const pn_hyper *)run->read[4], (pn_words *)run->write[0], (double *)run->write[1]);
+        (const double *)run->read[3], (const pn_hyper *)run->read[4], (pn_words *)run->write[0], (double *)run->write[1],
+        (pn_loop *)run->write[2]);
     return pn_launch_check("finish");
 }

@@ -1,13 +1,21 @@
-/* The scalars at the end of a step, by one thread block: losses, gradient norm, clipping, learning rate, Adam's corrections, the
- * event row, the step words.
+/* The scalars at the end of a step, by one thread block: losses, gradient norm, clipping, learning rate, Adam's corrections, stop
+ * rules, the event row, the step words, the flags of the loops around the step.
  *
  *     loss_k = (sum of term k's partial sums) / points_k          loss = sum over k, in order, of weight_k * loss_k
  *     gradient_norm = sqrt(sum of squares)                        clip = min(1, clip_norm / gradient_norm), 1 when clip_norm = 0
  *     rate = learning_rate / (1 - beta1^t)                        root_correction = 1 / sqrt(1 - beta2^t)
  * with t = optimizer steps including this one and the learning rate of schedule.h at phase_step. All float64, in the orders of
- * sum.h: 32 lanes for a term's rows, 1024 for the squares. A gradient that is not a number gives clip = 1, so that it spreads to
- * the parameters and the next loss and is seen.
+ * sum.h: 32 lanes for a term's rows, 1024 for the squares.
  * Clipping: R. Pascanu, T. Mikolov, Y. Bengio, ICML 2013, algorithm 1.
+ *
+ * Stop rules. Loss and gradient are those of the step's parameters before its update. In this order, the first one met counts:
+ *     NaN             loss or gradient_norm is not finite: the step is not done. Its row is written, the words keep the step before
+ *     loss            loss <= stop_loss                            the step is done whole, update included, and is the last one
+ *     gradient_norm   gradient_norm <= stop_gradient_norm          the same
+ *     plateau         for `patience` steps no loss was under (1 - min_delta) times the last one that was        the same
+ *     step            the step is last_step                        the same
+ * When the chunk is at its end or a rule was met before, everything stays as it is: that is how the steps behind a rule in one loop
+ * body do nothing.
  */
 #ifndef PN_KERNELS_FINISH_H
 #define PN_KERNELS_FINISH_H
@@ -15,6 +23,7 @@
 #include <math.h>
 #include <stdbool.h>
 
+#include "kernels/begin.h"
 #include "kernels/schedule.h"
 #include "kernels/sum.h"
 #include "kernels/words.h"
@@ -34,8 +43,8 @@ typedef struct pn_finish_arguments {
 } pn_finish_arguments;
 
 /* reads: loss partials float64, columns pn_finish_column[terms], squares float64 [squares], weight float64 [2][terms] (weights,
- * then points), hyper, words, ring writes: words, ring float64 [ring_rows][PN_ROW_TERMS + terms + fields] (the row of words.rows,
- * when one is due) */
+ *        then points), hyper, words, ring, loop
+ * writes: words, ring float64 [ring_rows][PN_ROW_TERMS + terms + fields] (the row of words.rows, when one is due), loop */
 extern const pinn_operation pn_finish_operation;
 pinn_status pn_finish_cuda(const pinn_run *run);
 
@@ -43,45 +52,87 @@ pinn_status pn_finish_cuda(const pinn_run *run);
 }
 #endif
 
-/* Whether an event row is written after step n (n = 1 for the first step). */
+/* Whether an event row is written after step n (n = 1 for the first step), whatever the stop rules say. */
 PN_PORTABLE bool pn_finish_due(const pn_hyper *hyper, uint64_t n) {
-    return (hyper->event_every && n % hyper->event_every == 0) || (hyper->evaluate_every && n % hyper->evaluate_every == 0) ||
-           n == hyper->last_step;
+    return pn_due(n, hyper->event_every) || pn_due(n, hyper->evaluate_every) || n == hyper->last_step;
 }
 
 /* Scalars that do not wait for any sum. */
 typedef struct pn_finish_rates {
     double learning_rate, bias1, bias2; /* 1 - beta^t */
+    bool due;                           /* an event row, unless the step is not done */
 } pn_finish_rates;
 
 /* 1 - beta^t without the cancellation of small t. */
 PN_PORTABLE double pn_finish_bias(double beta, uint64_t t) { return -expm1((double)t * log(beta)); }
 
-/* Moves the words on by one step; true when a row is due (words.rows then counts it already). */
-PN_PORTABLE bool pn_finish_words(pn_words *words, const pn_hyper *hyper, const pn_finish_rates *rates, double loss,
-                                 double squares) {
-    const double norm = sqrt(squares);
-    const bool due = pn_finish_due(hyper, words->step + 1);
-    words->step += 1;
+/* What a step measured, before its update. */
+typedef struct pn_finish_measure {
+    uint64_t step; /* its number: 1 for the first */
+    double learning_rate, gradient_norm, loss;
+} pn_finish_measure;
+
+/* The words of a step that is done, but for its rows and stop rules. */
+PN_PORTABLE void pn_finish_advance(pn_words *words, const pn_hyper *hyper, const pn_finish_rates *rates,
+                                   const pn_finish_measure *m) {
+    words->step = m->step;
     words->phase_step += 1;
     words->optimizer_step += 1;
-    words->rows += due;
-    words->loss = loss;
-    words->learning_rate = rates->learning_rate;
-    words->gradient_norm = norm;
-    words->clip = hyper->clip_norm > 0 && norm > hyper->clip_norm ? hyper->clip_norm / norm : 1;
+    words->loss = m->loss;
+    words->learning_rate = m->learning_rate;
+    words->gradient_norm = m->gradient_norm;
+    words->clip = hyper->clip_norm > 0 && m->gradient_norm > hyper->clip_norm ? hyper->clip_norm / m->gradient_norm : 1;
     words->rate = rates->learning_rate / rates->bias1;
     words->root_correction = 1 / sqrt(rates->bias2);
-    return due;
+    if (words->best_step == 0 || m->loss < words->best_loss) {
+        words->best_loss = m->loss;
+        words->best_step = m->step;
+    }
+    if (words->plateau_step == 0 || m->loss < words->plateau_loss * (1 - hyper->min_delta)) {
+        words->plateau_loss = m->loss;
+        words->plateau_step = m->step;
+    }
 }
 
-/* Entry i of the event row of the step that the words, moved on, describe. loss[k]: of term k, unweighted. */
-PN_PORTABLE double pn_finish_row(const pn_words *words, const double *loss, uint64_t terms, uint64_t i) {
+/* The rule met by the step that the words, moved on, describe. */
+PN_PORTABLE uint64_t pn_finish_rule(const pn_words *words, const pn_hyper *hyper) {
+    if (hyper->plain) return PN_STOP_NONE;
+    if (hyper->stop_loss > 0 && words->loss <= hyper->stop_loss) return PN_STOP_LOSS;
+    if (hyper->stop_gradient_norm > 0 && words->gradient_norm <= hyper->stop_gradient_norm) return PN_STOP_GRADIENT_NORM;
+    if (hyper->patience && words->step - words->plateau_step >= hyper->patience) return PN_STOP_PLATEAU;
+    return words->step == hyper->last_step ? PN_STOP_STEP : PN_STOP_NONE;
+}
+
+/* Ends a step: words, loop, measure. True when a row is due (words.rows then counts it already). */
+PN_PORTABLE bool pn_finish_words(pn_words *words, pn_loop *loop, const pn_hyper *hyper, const pn_finish_rates *rates, double loss,
+                                 double squares, pn_finish_measure *m) {
+    bool row = false;
+    loop->update = 0;
+    if (pn_loop_open(loop, words)) {
+        m->step = words->step + 1;
+        m->learning_rate = rates->learning_rate;
+        m->gradient_norm = sqrt(squares);
+        m->loss = loss;
+        if (isfinite(m->loss) && isfinite(m->gradient_norm)) {
+            pn_finish_advance(words, hyper, rates, m);
+            words->stop = pn_finish_rule(words, hyper);
+            loop->update = 1;
+        } else
+            words->stop = PN_STOP_NAN;
+        row = rates->due || words->stop != PN_STOP_NONE;
+        words->rows += row;
+    }
+    pn_loop_mark(loop, words);
+    return row;
+}
+
+/* Entry i of a step's event row. loss[k]: of term k, unweighted. */
+PN_PORTABLE double pn_finish_row(const pn_finish_measure *m, const double *loss, uint64_t terms, uint64_t i) {
     switch (i) {
-    case PN_ROW_STEP: return (double)words->step;
-    case PN_ROW_LEARNING_RATE: return words->learning_rate;
-    case PN_ROW_GRADIENT_NORM: return words->gradient_norm;
-    case PN_ROW_LOSS: return words->loss;
+    case PN_ROW_STEP: return (double)m->step;
+    case PN_ROW_LEARNING_RATE: return m->learning_rate;
+    case PN_ROW_GRADIENT_NORM: return m->gradient_norm;
+    case PN_ROW_LOSS: return m->loss;
     default: return i < PN_ROW_TERMS + terms ? loss[i - PN_ROW_TERMS] : (double)NAN;
     }
 }

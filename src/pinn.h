@@ -51,31 +51,35 @@ typedef struct pinn_options { /* all strings borrowed during pinn_training_creat
 pinn_status pinn_training_create(const pinn_options *options, pinn_training **out);
 void pinn_training_destroy(pinn_training *training);
 
-/* Trains until a stop rule is met. PINN_OK when finished by whatever rule; INTERRUPTED (a checkpoint was written first); NUMERIC when a
- * loss is not finite (the last good checkpoint stays); IO when the run directory can't be written. */
+/* Trains until a stop rule is met. PINN_OK when finished by whatever rule; INTERRUPTED (a checkpoint was written first); NUMERIC when the
+ * loss or its gradient is not finite: the step that met it is not done, parameters and checkpoint are of the step before, and the message
+ * names the first bad term, its point and the residual there; IO when the run directory can't be written. */
 pinn_status pinn_training_run(pinn_training *training);
 /* Asks a running pinn_training_run to stop at the next chance. Async-signal-safe. */
 void pinn_training_interrupt(pinn_training *training);
 
-/* Runs `count` steps of the first phase in one launch, without events: benches and tests. `enqueue_seconds` (may be NULL) is the time the
- * calling thread needed to enqueue them, `seconds` the time until they were done. */
+/* Runs exactly `count` steps (at most 2^32 - 1) of the present phase in one launch, without events and stop rules: benches and tests.
+ * `enqueue_seconds` (may be NULL) is the time the calling thread needed to enqueue them, `seconds` the time until they were done. NUMERIC
+ * as for run. */
 pinn_status pinn_training_steps(pinn_training *training, uint64_t count, double *enqueue_seconds, double *seconds);
 /* Copies the parameters, as float64; `count` must be the network's. NULL `out`: only the count. */
 pinn_status pinn_training_parameters(pinn_training *training, double *out, size_t *count);
 
 typedef struct pinn_result {
-    const char *stop_reason; /* "steps", "step", "loss", "relative_l2", "gradient_norm", "seconds", "signal", "nan"; "" before the end */
+    const char *stop_reason; /* "steps", "step", "loss", "relative_l2", "gradient_norm", "plateau", "seconds", "signal", "nan"; "" before the end */
     uint64_t steps;          /* done since the run began, resumptions included */
     double seconds;          /* of training alone */
     double steps_per_second; /* of this process */
     double loss;             /* total, of the last event */
+    double best_loss;        /* the smallest total loss of all steps (each before its update), NaN before the first step */
+    uint64_t best_step;      /* the step that measured it, counted from 1 */
     size_t terms, fields;
     const char *const *term; /* names; borrowed from the training */
     const double *losses;    /* [terms] */
     const char *const *field;
     const double *relative_l2; /* [fields]; NaN where there is no reference */
     const char *device, *executor, *precision, *lowering, *directory;
-    uint64_t graph_builds, graph_launches; /* of the step's graph */
+    uint64_t graph_builds, graph_launches; /* of the graph of a chunk of steps: a launch is a chunk */
     double product_operations, pointwise_operations, bytes; /* a step of the network pass */
     size_t parameters, rows;
 } pinn_result;

@@ -2,8 +2,9 @@
  *
  * The idea. A *context* owns one stream. *Planes* are named pieces of memory with a place (device, pinned, host) and a fixed
  * address. Between pinn_graph_begin and pinn_graph_build a *graph* is a list of *nodes*: operations, copies and host functions,
- * each with the planes it reads and writes. Program order is dependency order. Recording runs nothing. The list is then run by
- * the context's executor, the same nodes in the same order:
+ * each with the planes it reads and writes. Program order is dependency order; fork, branch, wait and join relax it; if, while and for
+ * let words in device memory decide what runs. Recording runs nothing. The list is then run by the context's executor, the same nodes
+ * in the same order:
  *
  *     PINN_EXECUTOR_GRAPH   instantiated once as a CUDA graph, one driver call a replay
  *     PINN_EXECUTOR_EAGER   every node launched on the stream: the oracle, and the mode for debuggers and sanitizers
@@ -60,10 +61,20 @@ typedef void pinn_message_function(void *user, const char *line);
 typedef struct pinn_context_options {
     pinn_executor executor;
     int device;                     /* CUDA ordinal; ignored by PINN_EXECUTOR_CPU */
-    size_t blas_workspace;          /* bytes given to cuBLAS for good; 0 = 32 MiB (what NVIDIA recommends for Hopper) */
+    size_t blas_workspace;          /* bytes given to cuBLAS for good, once for each branch that runs beside others; 0 = 32 MiB (what
+                                       NVIDIA recommends for Hopper) */
     pinn_message_function *message; /* NULL = silent */
     void *message_user;             /* borrowed */
+    const char *cpu_mode;           /* CPU executor only: NULL or "inline", or "strict:SEED", for tests; see below. Read during the call */
 } pinn_context_options;
+
+/* The CPU executor inline runs each node at once. "strict:SEED" (a number below 2^64) plays a GPU, so that mistakes between host and device
+ * show without one: nothing runs before a wait; branches run in an order drawn from the seed, which program order and waits allow; host
+ * functions run on another thread; device planes can be reached by operations that declare them only (elsewhere the access ends the
+ * program); host planes that enqueued work writes hold poison (every byte 0xFF: a NaN, or -1) until a wait. While a node runs, a plane that
+ * it writes and does not read holds poison until written: what writes a part only must declare the plane as read too. A node that touches
+ * a plane against its declaration ends the work: PINN_REFUSED, naming the node, the plane and what to declare, from then on at every call.
+ * While work runs no other thread may touch the context's planes. Installs a handler of SIGSEGV that hands on what is not its own. */
 
 /* Number of CUDA devices this build and machine can use; 0 without CUDA. Never fails. */
 int pinn_device_count(void);
@@ -136,7 +147,7 @@ typedef struct pinn_planes {
 typedef struct pinn_run {
     pinn_context *context;
     void *stream;          /* cudaStream_t to launch on; NULL in a CPU form */
-    const void *arguments; /* the bytes given to pinn_graph_operation, copied */
+    const void *arguments; /* the bytes given to pinn_graph_operation, copied; of pinn_graph_opaque `user` itself */
     void *const *read;     /* addresses of the planes read, in the order declared; valid during the call only, as this struct */
     void *const *write;    /* addresses of the planes written */
 } pinn_run;
@@ -151,7 +162,8 @@ typedef struct pinn_operation {
     pinn_status (*cuda)(const pinn_run *); /* NULL = has no CUDA form */
 } pinn_operation;
 
-/* A host function: PINN_OK, or a failure that the next launch, enqueue or synchronize returns as PINN_HOST_FAILED with the node's name.
+/* A host function, or an eager cut's: PINN_OK, or a failure that the next launch, enqueue or synchronize returns as PINN_HOST_FAILED with
+ * the node's name.
  * Until then all host nodes of the context are skipped, while GPU nodes and copies go on. */
 typedef pinn_status pinn_host_function(void *user);
 
@@ -174,6 +186,61 @@ pinn_status pinn_graph_copy(pinn_graph *graph, pinn_plane *from, pinn_plane *to)
 pinn_status pinn_graph_host(pinn_graph *graph, const char *name, pinn_host_function *function, void *user, pinn_planes reads,
                             pinn_planes writes);
 
+/* The caller's own function with declared planes and no argument bytes: an operation made on the spot, in whose forms run->arguments is
+ * `user` itself (borrowed). All else is as for pinn_graph_operation. */
+pinn_status pinn_graph_opaque(pinn_graph *graph, const pinn_operation *operation, void *user, pinn_planes reads, pinn_planes writes);
+/* A host function that may call the device: pinn_plane_read and pinn_plane_write of the same context, and CUDA itself. The graph is cut
+ * there: everything before it is waited for, on the whole device, and so is what the function leaves on the device. It runs on the thread
+ * that launches or enqueues, so enqueue waits there. Planes of any place. Top level only: not inside if, while, for or a branch. Its
+ * failures are handled as a host function's. */
+pinn_status pinn_graph_eager(pinn_graph *graph, const char *name, pinn_host_function *function, void *user, pinn_planes reads,
+                             pinn_planes writes);
+
+/* ---- recording: control flow --------------------------------------------------------------------------------------------- */
+
+/* Bodies hold GPU nodes and copies between device and pinned planes; host nodes, pageable copies and eager cuts are refused there, as
+ * CUDA has no place for them. A body holds at least one node. Blocks (if, while, for, fork) nest at most PINN_GRAPH_DEPTH deep; begin to end,
+ * a block lies in one body or branch. Flags and trip counters are device planes, at least 4 bytes, 4-byte aligned, of which the first
+ * 32-bit word is used. A name is shown in explain and errors. */
+#define PINN_GRAPH_DEPTH 8
+
+/* What follows, up to pinn_graph_else or pinn_graph_end, runs when the flag word is not 0 at the moment the if's turn comes. */
+pinn_status pinn_graph_if(pinn_graph *graph, const char *name, pinn_plane *flag);
+/* Inside an if: ends its body and begins the other, which runs when the flag was 0 at the if, whatever the first body wrote to it. */
+pinn_status pinn_graph_else(pinn_graph *graph);
+/* What follows, up to pinn_graph_end, runs as long as the flag word is not 0, at most `cap` (>= 1) times. The flag is read on entry and
+ * after each trip; a body that never clears it runs `cap` times. `trips` (may be NULL) holds the number of trips done: 0 from the loop's entry
+ * on, so 0 in the first trip, and after the loop their total. The loop keeps its own count, so writing there changes nothing. */
+pinn_status pinn_graph_while(pinn_graph *graph, const char *name, pinn_plane *flag, uint32_t cap, pinn_plane *trips);
+/* The same without a flag: `count` trips, also none. */
+pinn_status pinn_graph_for(pinn_graph *graph, const char *name, uint32_t count, pinn_plane *trips);
+/* Closes the innermost if, else, while or for. */
+pinn_status pinn_graph_end(pinn_graph *graph);
+
+/* ---- recording: branches ------------------------------------------------------------------------------------------------- */
+
+/* Between fork and join, branches run beside each other; inside one, program order holds. On the CPU inline they run one after the
+ * other, in program order. The build refuses two branches that touch the same bytes, one of them writing, unless waits order them.
+ * Pageable copies are refused inside branches.
+ *
+ *     pinn_graph_fork(graph);
+ *     pinn_graph_branch(graph, "frame");
+ *     pinn_graph_copy(graph, a, home);        // leaves on the copy engine ...
+ *     pinn_graph_branch(graph, "steps");
+ *     record_step(graph, a, b);               // ... while this runs, which only reads `a`
+ *     pinn_graph_wait(graph, a);
+ *     record_step(graph, b, a);               // overwrites `a`: after the copy
+ *     pinn_graph_join(graph);
+ */
+pinn_status pinn_graph_fork(pinn_graph *graph);
+/* Begins the fork's next branch. `name` is copied. */
+pinn_status pinn_graph_branch(pinn_graph *graph, const char *name);
+/* Directly inside a branch (not in an if, while or for of it): what this branch records after this call waits for every node of the fork's
+ * earlier branches that touches any byte of `plane`. Refused when there is none. */
+pinn_status pinn_graph_wait(pinn_graph *graph, pinn_plane *plane);
+/* Ends the last branch; what follows waits for all of them. */
+pinn_status pinn_graph_join(pinn_graph *graph);
+
 /* ---- running ------------------------------------------------------------------------------------------------------------- */
 
 /* Checks the list and makes it launchable; on a GPU, pageable copies get a page-locked buffer of the size of the largest. A list with the
@@ -184,11 +251,24 @@ bool pinn_graph_is_built(const pinn_graph *graph); /* the next launch needs no b
 /* Waits for enqueued work and drops what was built; counters survive. */
 void pinn_graph_invalidate(pinn_graph *graph);
 
+/* Records the nodes of a capture; anything but PINN_OK ends it. It must not destroy `graph`. */
+typedef pinn_status pinn_record_function(void *user, pinn_graph *graph);
+/* Capture by shape. Nothing happens when the graph is built, none of its planes was freed and `shape` ([rank]; NULL for rank 0) is the
+ * one it was captured with. Else: begin, `record`, build; a failure keeps the old executable with its shape. Two captures of one shape with the
+ * same nodes on the same planes count as one build. */
+pinn_status pinn_graph_capture(pinn_graph *graph, const size_t *shape, size_t rank, pinn_record_function *record, void *user);
+/* The rank of the last capture, and its shape in *shape (borrowed until the next build or invalidate); 0 and NULL when the graph was built
+ * otherwise, invalidated, or captured with rank 0. */
+size_t pinn_graph_input_shape(const pinn_graph *graph, const size_t **shape);
+bool pinn_graph_is_captured(const pinn_graph *graph);      /* as pinn_graph_is_built */
+bool pinn_graph_is_capturing(const pinn_graph *graph);     /* between begin and build */
+uint64_t pinn_graph_launch_count(const pinn_graph *graph); /* replays enqueued; survives invalidate */
+
 /* Replays `times` times and waits. Builds first if the recorded list is not built. Errors: those of build; STALE naming the plane that was
  * freed; HOST_FAILED, also for a failure left from before, in which case nothing is replayed. */
 pinn_status pinn_graph_launch(pinn_graph *graph, uint64_t times);
-/* The same without waiting. On the CPU executor the work is done when it returns, yet failures of host nodes are returned by the next
- * call, as on a GPU. */
+/* The same without waiting. On the CPU executor inline the work is done when it returns, yet failures of host nodes are returned by the
+ * next call, as on a GPU. */
 pinn_status pinn_graph_enqueue(pinn_graph *graph, uint64_t times);
 
 /* ---- looking ------------------------------------------------------------------------------------------------------------- */
@@ -197,14 +277,15 @@ typedef struct pinn_graph_stats {
     uint64_t builds;    /* instantiations since creation */
     uint64_t enqueued;  /* replays asked for */
     uint64_t completed; /* replays known to be done (as of the last wait) */
-    size_t gpu_nodes, host_nodes, copies; /* of the recorded list */
+    size_t gpu_nodes, host_nodes, copies;        /* of the recorded list */
+    size_t eager_cuts, conditionals, branches;   /* the same; conditionals: if, else, while, for */
 } pinn_graph_stats;
 
 void pinn_graph_get_stats(const pinn_graph *graph, pinn_graph_stats *out);
-/* The schedule in words, one node a line: number, kind, name, planes with places and sizes, why it was last rebuilt. Owned by
- * the caller, freed with free(). Works on every executor and before a build. */
+/* The schedule in words, one node a line, bodies and branches indented: number, kind, name, planes with places and sizes, why it was
+ * last rebuilt. Owned by the caller, freed with free(). Works on every executor and before a build. */
 pinn_status pinn_graph_explain(const pinn_graph *graph, char **out);
-/* The same as a Graphviz digraph. */
+/* The same as a Graphviz digraph: bodies and branches are boxes, waits dashed arrows. */
 pinn_status pinn_graph_dot(const pinn_graph *graph, char **out);
 
 #ifdef __cplusplus

@@ -10,32 +10,6 @@
 
 #include "graph/device.h"
 
-static void release_executable(pn_release *self) {
-    pn_executable *executable = (pn_executable *)((char *)self - offsetof(pn_executable, release));
-    const pn_device *device = executable->context->device;
-    cudaSetDevice(device->ordinal);
-    if (executable->exec) cudaGraphExecDestroy(executable->exec);
-    if (executable->graph) cudaGraphDestroy(executable->graph);
-    cudaGetLastError(); /* a release: failures have nowhere to go */
-    pn_block_destroy(executable->staging);
-    pn_context_unreference(executable->context);
-    pn_free(executable);
-}
-
-void pn_executable_discard(void *executable) {
-    if (executable) pn_release_push(&((pn_executable *)executable)->release);
-}
-
-static pinn_status make_executable(pinn_context *context, pn_executable **out) {
-    pn_executable *executable = pn_allocate(1, sizeof *executable);
-    if (!executable) return PN_NO_MEMORY("a captured graph");
-    executable->release.run = release_executable;
-    executable->context = context;
-    pn_context_reference(context);
-    *out = executable;
-    return PINN_OK;
-}
-
 /* ---- one node -------------------------------------------------------------------------------------------------------------- */
 
 /* Nodes captured so far; false when the capture was broken off. */
@@ -57,14 +31,13 @@ static pinn_status refuse_broken(const pn_graph_node *node, pinn_status recorded
     return pn_fail(PINN_REFUSED, "graph '%s', node %zu '%s': %s", node->graph->name, node->number, node->name, rule);
 }
 
-static pinn_status capture_node(pn_graph_node *node, cudaStream_t stream) {
+static pinn_status put_node(pn_graph_node *node, cudaStream_t stream) {
     size_t before = 0, after = 0;
     if (!count_captured(stream, &before)) return refuse_broken(node, PINN_OK);
     nvtxRangePushA(node->name);
     pinn_status status = pn_graph_node_put(node, stream);
     nvtxRangePop();
-    if (status != PINN_OK && node->kind != PN_NODE_GPU) /* operations are named already */
-        pn_fail_within(status, "graph '%s', node %zu '%s'", node->graph->name, node->number, node->name);
+    if (node->kind != PN_NODE_GPU) pn_name_failure(node, status); /* operations are named already */
     if (status == PINN_OK) status = pn_cuda_take_left(node);
     cudaGetLastError();
     if (!count_captured(stream, &after)) return refuse_broken(node, status);
@@ -76,35 +49,33 @@ static pinn_status capture_node(pn_graph_node *node, cudaStream_t stream) {
     return PINN_OK;
 }
 
-/* ---- a range of nodes ------------------------------------------------------------------------------------------------------ */
+static pinn_status capture_node(pn_walk *walk, pn_graph_node *node) {
+    pinn_status status = put_node(node, walk->stream);
+    if (status != PINN_OK) ((pn_capture_job *)walk)->named = true;
+    return status;
+}
 
-typedef struct capture_job {
-    const pinn_graph *graph;
-    const pn_list *list;
-    enum cudaStreamCaptureMode mode;
-    cudaStream_t stream;
-    bool named;  /* the failure names its node */
-    bool hidden; /* the failure is some node's, but showed only after the last of them */
-} capture_job;
+/* ---- a part of the list ---------------------------------------------------------------------------------------------------- */
 
-/* Nodes first to end-1 into executable->graph. */
-static pinn_status capture_nodes(capture_job *job, size_t first, size_t end, pn_executable *executable) {
+/* Entries first to end-1 into segment->graph. */
+static pinn_status capture_entries(pn_capture_job *job, size_t first, size_t end, pn_segment *segment) {
+    const cudaStream_t stream = job->walk.stream;
     pinn_status status;
     bool open = false;
-    PN_CUDA(cudaStreamBeginCapture(job->stream, job->mode));
+    PN_CUDA(cudaStreamBeginCapture(stream, job->mode));
     open = true;
-    for (size_t i = first; i < end; i++) {
-        status = capture_node(job->list->node[i], job->stream);
-        job->named = status != PINN_OK;
-        if (job->named) goto fail;
+    status = pn_walk_range(&job->walk, first, end);
+    if (status != PINN_OK) {
+        job->named = !job->hidden;
+        goto fail;
     }
     open = false;
     job->hidden = true;
-    PN_CUDA(cudaStreamEndCapture(job->stream, &executable->graph));
-    PN_CUDA(cudaGraphGetNodes(executable->graph, NULL, &executable->nodes));
+    PN_CUDA(cudaStreamEndCapture(stream, &segment->graph));
+    PN_CUDA(cudaGraphGetNodes(segment->graph, NULL, &segment->nodes));
 fail:
     if (open) {
-        cudaStreamEndCapture(job->stream, &executable->graph); /* fails or not: the reason is being reported already */
+        cudaStreamEndCapture(stream, &segment->graph); /* fails or not: the reason is being reported already */
         cudaGetLastError();
     }
     return status;
@@ -128,89 +99,167 @@ fail:
     return status;
 }
 
-/* Memory nodes would tie the executable to one live copy of itself and to launches in one order. */
-static pinn_status check_captured(const pn_executable *executable) {
-    size_t count = executable->nodes;
-    cudaGraphNode_t *node = pn_allocate(count, sizeof(cudaGraphNode_t));
-    pinn_status status = PINN_OK;
-    if (!node) return PN_NO_MEMORY("a captured graph");
-    if (count) PN_CUDA(cudaGraphGetNodes(executable->graph, node, &count));
-    for (size_t i = 0; i < count; i++) {
-        enum cudaGraphNodeType type;
-        PN_CUDA(cudaGraphNodeGetType(node[i], &type));
-        if (type == cudaGraphNodeTypeMemAlloc || type == cudaGraphNodeTypeMemFree) {
-            status = pn_fail(PINN_REFUSED, "it allocates or frees memory on the stream");
-            goto fail;
-        }
-        if (type == cudaGraphNodeTypeMemcpy) PN_TRY(check_copy(node[i]));
+static pinn_status check_graph(const pn_capture_job *job, cudaGraph_t graph, bool in_body);
+
+/* Memory nodes would tie the executable to one live copy of itself and to launches in one order. Of the other kinds, bodies may
+ * hold kernels, copies, memsets, conditional nodes and graphs of these: anything else fails at the instantiation, without a name.
+ */
+static pinn_status check_node(const pn_capture_job *job, cudaGraphNode_t node, bool in_body) {
+    enum cudaGraphNodeType type;
+    cudaGraph_t child;
+    pinn_status status;
+    for (size_t i = 0; i < job->conditionals; i++) /* cudaGraphNodeGetType may not know them */
+        if (job->conditional[i] == node) return PINN_OK;
+    PN_CUDA(cudaGraphNodeGetType(node, &type));
+    switch (type) {
+    case cudaGraphNodeTypeKernel:
+    case cudaGraphNodeTypeMemset:
+    case cudaGraphNodeTypeEmpty:
+    case cudaGraphNodeTypeConditional: return PINN_OK;
+    case cudaGraphNodeTypeMemcpy: return check_copy(node);
+    case cudaGraphNodeTypeGraph: PN_CUDA(cudaGraphChildGraphNodeGetGraph(node, &child)); return check_graph(job, child, in_body);
+    case cudaGraphNodeTypeMemAlloc:
+    case cudaGraphNodeTypeMemFree: return pn_fail(PINN_REFUSED, "it allocates or frees memory on the stream");
+    case cudaGraphNodeTypeHost:
+        if (!in_body) return PINN_OK;
+        return pn_fail(PINN_REFUSED, "it calls a host function, which cannot run inside the body of an if, while or for");
+    default:
+        if (!in_body) return PINN_OK;
+        return pn_fail(PINN_REFUSED,
+                       "it records or waits for external events or semaphores, which cannot be inside the body of an if, "
+                       "while or for");
     }
+fail:
+    return status;
+}
+
+static pinn_status check_graph(const pn_capture_job *job, cudaGraph_t graph, bool in_body) {
+    size_t count = 0;
+    cudaGraphNode_t *node = NULL;
+    pinn_status status;
+    PN_CUDA(cudaGraphGetNodes(graph, NULL, &count));
+    node = pn_allocate(count, sizeof(cudaGraphNode_t));
+    if (!node) return PN_NO_MEMORY("a captured graph");
+    if (count) PN_CUDA(cudaGraphGetNodes(graph, node, &count));
+    for (size_t i = 0; i < count; i++) PN_TRY(check_node(job, node[i], in_body));
 fail:
     pn_free(node);
     return status;
 }
 
-static pinn_status try_nodes(capture_job *job, size_t first, size_t end, pn_executable **out) {
-    pn_executable *executable = NULL;
+static pinn_status try_entries(pn_capture_job *job, size_t first, size_t end, bool in_body, pn_segment *segment) {
+    const pn_device *device = job->walk.graph->context->device;
     pinn_status status;
     job->named = job->hidden = false;
-    PN_TRY(make_executable(job->graph->context, &executable));
-    PN_TRY(capture_nodes(job, first, end, executable));
-    PN_TRY(check_captured(executable));
-    *out = executable;
-    return PINN_OK;
+    job->conditionals = 0;
+    PN_TRY(pn_walk_to(&job->walk, device->lane[0].capture[0], 0, 0));
+    PN_TRY(capture_entries(job, first, end, segment));
+    PN_TRY(check_graph(job, segment->graph, in_body));
+    for (size_t i = 0; i < job->conditionals; i++) PN_TRY(check_graph(job, job->body[i], true));
 fail:
-    pn_executable_discard(executable);
     return status;
 }
 
+/* ---- finding the culprit --------------------------------------------------------------------------------------------------- */
+
+static bool stands_alone(const pn_graph_node *node) {
+    return node->kind == PN_NODE_GPU || node->kind == PN_NODE_COPY || pn_graph_node_on_host(node);
+}
+
+static pinn_status try_alone(pn_capture_job *job, size_t position) {
+    const pn_graph_node *node = job->walk.list->node[position];
+    pn_executable *alone = NULL;
+    pinn_status status = pn_executable_create(job->walk.graph->context, 1, &alone);
+    if (status == PINN_OK) status = try_entries(job, position, position + 1, node->in_body, alone->segment);
+    pn_executable_discard(alone);
+    if (status == PINN_OK || job->named || !job->hidden) return status;
+    return pn_fail_within(
+        PINN_REFUSED,
+        "graph '%s', node %zu '%s' cannot be replayed (work forked to another stream must be joined again, memory "
+        "must be allocated beforehand)",
+        node->graph->name, node->number, node->name);
+}
+
 /* Some faults show only when the capture ends: work forked to another stream and not joined, memory nodes, pageable copies. Then
- * every node is captured alone, and the first that cannot be is the culprit. */
-static pinn_status capture_list(capture_job *job, pn_executable **out) {
-    pinn_status status = try_nodes(job, 0, job->list->count, out);
-    if (status == PINN_OK || job->named) return status;
-    for (size_t i = 0; job->hidden && i < job->list->count; i++) {
-        const pn_graph_node *node = job->list->node[i];
-        pn_executable *alone = NULL;
-        pinn_status found = try_nodes(job, i, i + 1, &alone);
-        pn_executable_discard(alone);
-        if (found == PINN_OK) continue;
-        if (job->named) return found;
-        status = found;
-        if (job->hidden)
-            return pn_fail_within(
-                PINN_REFUSED,
-                "graph '%s', node %zu '%s' cannot be replayed (work forked to another stream must be joined again, memory "
-                "must be allocated beforehand)",
-                job->graph->name, node->number, node->name);
+ * every node is captured alone, and the first that cannot be is the culprit. Bodies that were captured as if they were none are
+ * looked at the same way. */
+static pinn_status capture_segment(pn_capture_job *job, size_t first, size_t end, pn_segment *segment) {
+    const bool flat = job->walk.conditional == pn_capture_bodies;
+    pinn_status status = try_entries(job, first, end, false, segment);
+    if (job->named || (status != PINN_OK && !job->hidden)) goto fail;
+    const bool search = status != PINN_OK;
+    for (size_t i = first; i < end; i++) {
+        const pn_graph_node *node = job->walk.list->node[i];
+        if (!stands_alone(node) || !(search || (flat && node->in_body))) continue;
+        pinn_status found = try_alone(job, i);
+        if (found != PINN_OK && (job->named || job->hidden)) return found;
+        if (found != PINN_OK) status = found;
     }
-    return pn_fail_within(status, "graph '%s'", job->graph->name);
+fail:
+    if (status == PINN_OK || job->named) return status;
+    return pn_fail_within(status, "graph '%s'", job->walk.graph->name);
+}
+
+/* ---- the list -------------------------------------------------------------------------------------------------------------- */
+
+static pinn_status capture_list(pn_capture_job *job, pn_executable *executable) {
+    const pn_list *list = job->walk.list;
+    size_t first = 0;
+    for (size_t i = 0; i < executable->segments; i++) {
+        size_t end = first;
+        while (end < list->count && list->node[end]->kind != PN_NODE_EAGER) end++;
+        executable->segment[i].eager = end < list->count ? list->node[end] : NULL;
+        pinn_status status = capture_segment(job, first, end, &executable->segment[i]);
+        if (status != PINN_OK) return status;
+        first = end + 1;
+    }
+    return PINN_OK;
+}
+
+static pinn_status open_job(pn_capture_job *job, const pinn_graph *graph, const pn_list *list) {
+    const pn_device *device = graph->context->device;
+    size_t count = 0;
+    for (size_t i = 0; i < list->count; i++)
+        count += pn_graph_node_is_conditional(list->node[i]) || list->node[i]->kind == PN_NODE_ELSE;
+    *job = (pn_capture_job){.walk = {.graph = graph,
+                                     .list = list,
+                                     .capturing = true,
+                                     .node = capture_node,
+                                     .conditional = device->conditionals ? pn_capture_conditional : pn_capture_bodies},
+                            .conditional = pn_allocate(count, sizeof *job->conditional),
+                            .body = pn_allocate(count, sizeof *job->body),
+                            .capacity = count};
+    return job->conditional && job->body ? PINN_OK : PN_NO_MEMORY("a captured graph");
 }
 
 pinn_status pn_capture(const pinn_graph *graph, const pn_list *list, pn_executable **out) {
-    pn_device *device = graph->context->device;
-    capture_job job = {.graph = graph, .list = list, .stream = device->capture};
+    const pn_device *device = graph->context->device;
     pn_executable *loading = NULL, *captured = NULL;
-    pn_block *staging = NULL;
-    pinn_status status = pn_staging_create(graph, list, &staging);
-    if (status != PINN_OK) return status;
+    pn_capture_job job = {0};
+    size_t segments = 1;
+    bool open = false;
+    pinn_status status;
+    for (size_t i = 0; i < list->count; i++) segments += list->node[i]->kind == PN_NODE_EAGER;
+    PN_TRY(pn_executable_create(graph->context, segments, &loading));
+    PN_TRY(pn_executable_create(graph->context, segments, &captured));
+    PN_TRY(pn_executable_prepare(captured, graph, list));
+    PN_TRY(open_job(&job, graph, list));
     pn_capture_open(); /* until its close, what is discarded waits */
-    PN_TRY(pn_device_select(graph->context));
-    PN_TRY(pn_device_use_stream(graph->context, device->capture));
+    open = true;
     job.mode = cudaStreamCaptureModeRelaxed;
-    PN_TRY(capture_list(&job, &loading));
+    PN_TRY(capture_list(&job, loading));
     job.mode = cudaStreamCaptureModeThreadLocal;
-    PN_TRY(capture_list(&job, &captured));
-    PN_TRY(pn_device_use_stream(graph->context, device->stream));
-    captured->staging = staging;
+    PN_TRY(capture_list(&job, captured));
+    PN_TRY(pn_lane_use(graph->context, device->stream, 0));
     *out = captured;
-    staging = NULL;
     captured = NULL;
 fail:
     /* A failure to return to the own stream comes only with a failure already being reported. */
-    if (status != PINN_OK) pn_device_use_stream(graph->context, device->stream);
+    if (open && status != PINN_OK) pn_lane_use(graph->context, device->stream, 0);
     pn_executable_discard(loading);
     pn_executable_discard(captured);
-    pn_block_destroy(staging);
-    pn_capture_close();
+    if (open) pn_capture_close();
+    pn_free(job.conditional);
+    pn_free(job.body);
     return status;
 }

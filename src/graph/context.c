@@ -37,7 +37,7 @@ static pinn_status check_options(const pinn_context_options *options, const pn_b
         return pn_fail(PINN_REFUSED, "pinn_context_create called from inside node '%s': create contexts outside of nodes",
                        pn_inside_node());
     switch (options->executor) {
-    case PINN_EXECUTOR_CPU: *backend = &pn_backend_cpu; return PINN_OK;
+    case PINN_EXECUTOR_CPU: return pn_backend_cpu_mode(options->cpu_mode, backend);
     case PINN_EXECUTOR_GRAPH:
     case PINN_EXECUTOR_EAGER: return pn_backend_cuda(options->executor, backend);
     }

@@ -1,8 +1,4 @@
-/* The device side of a context: stream, cuBLAS with a fixed workspace, memory.
- *
- * cublasSetStream gives the handle back the default workspace, so cublasSetWorkspace always follows it (cuBLAS manual, 2.4.7
- * and 2.4.8).
- */
+/* The device side of a context: stream, cuBLAS, memory. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +7,7 @@
 #define DEFAULT_WORKSPACE ((size_t)32 << 20) /* bytes: the cuBLAS manual's advice for Hopper */
 #define ALIGNMENT 256                        /* bytes, of pageable planes: the same as cudaMalloc's */
 #define OLDEST_MAJOR 8                       /* compute capability */
+#define CONDITIONALS_VERSION 12040           /* of the driver, as cudaDriverGetVersion tells it */
 
 /* Errors of which CUDA's manual says that "the process must be terminated and relaunched": every later call returns them too. */
 static bool is_lost(cudaError_t error) {
@@ -85,16 +82,6 @@ pinn_status pn_device_select(const pinn_context *context) {
     return pn_cuda_check(cudaSetDevice(device->ordinal), "cudaSetDevice");
 }
 
-pinn_status pn_device_use_stream(pinn_context *context, cudaStream_t stream) {
-    pn_device *device = context->device;
-    pinn_status status;
-    PN_BLAS(cublasSetStream(device->blas, stream));
-    PN_BLAS(cublasSetWorkspace(device->blas, device->workspace, device->workspace_bytes));
-    context->stream = stream;
-fail:
-    return status;
-}
-
 /* ---- opening --------------------------------------------------------------------------------------------------------------- */
 
 static pinn_status find_device(pinn_context *context, int ordinal) {
@@ -138,19 +125,31 @@ fail:
     return status;
 }
 
+/* Conditional nodes came with CUDA 12.4. PINN_NO_CONDITIONALS=1 plays a driver without them. */
+static pinn_status find_conditionals(pn_device *device) {
+    int version = 0;
+    const char *off = getenv("PINN_NO_CONDITIONALS");
+    pinn_status status;
+    PN_CUDA(cudaDriverGetVersion(&version));
+    device->conditionals = version >= CONDITIONALS_VERSION && !(off && strcmp(off, "1") == 0);
+fail:
+    return status;
+}
+
 static pinn_status open_device(pinn_context *context, const pinn_context_options *options) {
     pn_device *device = context->device;
     pinn_status status;
     PN_TRY(pn_device_select(context));
-    PN_CUDA(cudaStreamCreateWithFlags(&device->stream, cudaStreamNonBlocking));
-    PN_CUDA(cudaStreamCreateWithFlags(&device->capture, cudaStreamDefault));
-    PN_CUDA(cudaEventCreateWithFlags(&device->event, cudaEventDisableTiming));
+    PN_TRY(find_conditionals(device));
     device->workspace_bytes = options->blas_workspace ? options->blas_workspace : DEFAULT_WORKSPACE;
-    PN_CUDA(cudaMalloc(&device->workspace, device->workspace_bytes));
+    PN_TRY(pn_lanes_create(context, 1, 0));
+    device->stream = device->lane[0].stream;
+    PN_CUDA(cudaEventCreateWithFlags(&device->event, cudaEventDisableTiming));
+    PN_CUDA(cudaHostAlloc((void **)&device->word, sizeof *device->word, cudaHostAllocDefault));
     PN_BLAS(cublasCreate(&device->blas));
     PN_BLAS(cublasSetPointerMode(device->blas, CUBLAS_POINTER_MODE_HOST));
     PN_BLAS(cublasSetMathMode(device->blas, CUBLAS_DEFAULT_MATH));
-    PN_TRY(pn_device_use_stream(context, device->stream));
+    PN_TRY(pn_lane_use(context, device->stream, 0));
     PN_TRY(warm_blas(device));
     context->blas = device->blas;
 fail:
@@ -177,10 +176,9 @@ void pn_device_close(pinn_context *context) {
     cudaSetDevice(device->ordinal);
     if (device->stream) cudaStreamSynchronize(device->stream);
     if (device->blas) cublasDestroy(device->blas);
-    if (device->workspace) cudaFree(device->workspace);
     if (device->event) cudaEventDestroy(device->event);
-    if (device->capture) cudaStreamDestroy(device->capture);
-    if (device->stream) cudaStreamDestroy(device->stream);
+    if (device->word) cudaFreeHost(device->word);
+    pn_lanes_destroy(device);
     cudaGetLastError();
     pn_free(device);
     context->device = NULL;
@@ -245,7 +243,8 @@ pinn_status pn_device_check(pinn_context *context, const char *name, pinn_place 
     PN_CUDA(cudaPointerGetAttributes(&attributes, address));
     if (attributes.type == cudaMemoryTypeManaged)
         return pn_fail(PINN_UNSUPPORTED,
-                       "plane '%s': %p is managed memory, which is not supported: use cudaMalloc or cudaHostAlloc", name, address);
+                       "plane '%s': %p is managed (unified) memory, which is not supported: use cudaMalloc or cudaHostAlloc", name,
+                       address);
     bool on_device = attributes.type == cudaMemoryTypeDevice;
     if (on_device && attributes.device != device->ordinal)
         return pn_fail(PINN_BAD_ARGUMENT, "plane '%s': %p lies on CUDA device %d, the context uses device %d", name, address,
@@ -293,6 +292,16 @@ pinn_status pn_device_synchronize(pinn_context *context) {
     PN_TRY(pn_device_select(context));
     PN_CUDA(cudaStreamSynchronize(device->stream));
 fail:
+    return status;
+}
+
+pinn_status pn_device_synchronize_all(pinn_context *context) {
+    pinn_status status;
+    pn_exclusive_open(); /* it would break another thread's capture */
+    PN_TRY(pn_device_select(context));
+    PN_CUDA(cudaDeviceSynchronize());
+fail:
+    pn_exclusive_close();
     return status;
 }
 

@@ -1,5 +1,7 @@
 /* The CPU executor: runs each node's CPU form at once, in the calling thread.
  *
+ * If, while and for are C control flow on the same words that a GPU reads; branches run one after the other, in program order.
+ *
  * Device planes are ordinary memory here; that they are reached through operations and copies only is the checks' business. Order,
  * refusals and the handling of failed host nodes are those of the CUDA executors.
  */
@@ -80,22 +82,68 @@ static pinn_status run_node(pn_graph_node *node) {
     switch (node->kind) {
     case PN_NODE_GPU: return pn_graph_node_run(node, node->cpu, NULL);
     case PN_NODE_HOST_OPERATION:
-    case PN_NODE_HOST: pn_graph_node_call(node); break;
+    case PN_NODE_HOST:
+    case PN_NODE_EAGER: pn_graph_node_call(node); break;
     case PN_NODE_COPY:
         if (pn_copy_get_route(node) != PN_COPY_NOTHING) pn_graph_node_memcpy(node);
         break;
+    default: break; /* branches run in program order: their entries do nothing */
+    }
+    return PINN_OK;
+}
+
+static uint32_t read_word(const void *address) {
+    uint32_t word;
+    memcpy(&word, address, sizeof word);
+    return word;
+}
+
+static bool is_set(const pn_graph_node *node) { return node->reads == 0 || read_word(node->read_address[0]) != 0; }
+
+static void count_trips(const pn_graph_node *node, uint32_t trips) {
+    if (node->writes) memcpy(node->write_address[0], &trips, sizeof trips);
+}
+
+static pinn_status run_range(const pn_list *list, size_t first, size_t end);
+
+static pinn_status run_if(const pn_list *list, size_t first) {
+    const pn_graph_node *node = list->node[first];
+    if (is_set(node)) return run_range(list, first + 1, node->next);
+    return node->next == node->end ? PINN_OK : run_range(list, node->next + 1, node->end);
+}
+
+static pinn_status run_loop(const pn_list *list, size_t first) {
+    const pn_graph_node *node = list->node[first];
+    pinn_status status = PINN_OK;
+    count_trips(node, 0);
+    for (uint32_t trips = 0; status == PINN_OK && trips < node->cap && is_set(node);) {
+        status = run_range(list, first + 1, node->end);
+        count_trips(node, ++trips);
+    }
+    return status;
+}
+
+static pinn_status run_range(const pn_list *list, size_t first, size_t end) {
+    for (size_t i = first; i < end; i++) {
+        pn_graph_node *node = list->node[i];
+        pinn_status status;
+        if (pn_graph_node_is_conditional(node)) {
+            status = node->kind == PN_NODE_IF ? run_if(list, i) : run_loop(list, i);
+            i = node->end;
+        } else {
+            status = run_node(node);
+        }
+        if (status != PINN_OK) return status;
     }
     return PINN_OK;
 }
 
 static pinn_status enqueue_cpu(const pinn_graph *graph, uint64_t times, uint64_t *done) {
     const pn_list *list = graph->built;
-    for (; *done < times; ++*done)
-        for (size_t i = 0; i < list->count; i++) {
-            pinn_status status = run_node(list->node[i]);
-            if (status != PINN_OK) return status;
-        }
-    return PINN_OK;
+    pinn_status status = PINN_OK;
+    for (; *done < times; ++*done) PN_TRY(run_range(list, 0, list->count));
+fail:
+    return status;
 }
 
 static void discard_cpu(void *executable) { (void)executable; }

@@ -67,13 +67,18 @@ fail:
     return status;
 }
 
+pinn_status pn_eager_cut_run(pn_graph_node *node) {
+    pinn_context *context = node->graph->context;
+    pinn_status status = pn_name_failure(node, pn_device_synchronize_all(context));
+    if (status != PINN_OK) return status;
+    pn_graph_node_call(node);
+    status = pn_cuda_take_left(node);
+    return status == PINN_OK ? pn_name_failure(node, pn_device_synchronize_all(context)) : status;
+}
+
 pinn_status pn_graph_node_put(pn_graph_node *node, cudaStream_t stream) {
-    switch (node->kind) {
-    case PN_NODE_GPU: return pn_graph_node_run(node, node->cuda, stream);
-    case PN_NODE_HOST_OPERATION:
-    case PN_NODE_HOST: return put_call(node, pn_graph_node_call, stream);
-    case PN_NODE_COPY: break;
-    }
+    if (node->kind == PN_NODE_GPU) return pn_graph_node_run(node, node->cuda, stream);
+    if (pn_graph_node_on_host(node)) return put_call(node, pn_graph_node_call, stream);
     switch (pn_copy_get_route(node)) {
     case PN_COPY_NOTHING: break;
     case PN_COPY_HOST: return put_call(node, pn_graph_node_memcpy, stream);

@@ -45,6 +45,20 @@ static pinn_status make_plane(pinn_context *context, const char *name, pinn_plac
     return PINN_OK;
 }
 
+/* Its memory is there from now on. */
+static void link_root(pinn_plane *plane) {
+    pinn_context *context = plane->context;
+    plane->generation = pn_generation_next();
+    plane->next = context->first_plane;
+    if (plane->next) plane->next->previous = plane;
+    context->first_plane = plane;
+}
+
+static void unlink_root(pinn_plane *plane) {
+    if (plane->next) plane->next->previous = plane->previous;
+    *(plane->previous ? &plane->previous->next : &plane->context->first_plane) = plane->next;
+}
+
 static void unmake_plane(pinn_plane *plane) {
     plane->context->planes--;
     pn_plane_unreference(plane);
@@ -83,7 +97,7 @@ pinn_status pinn_plane_create(pinn_context *context, const char *name, pinn_plac
     PN_TRY(make_plane(context, name, place, bytes, &plane));
     PN_TRY(pn_block_create(context, place, bytes, &plane->block));
     plane->address = plane->block->address;
-    plane->generation = pn_generation_next();
+    link_root(plane);
     *out = plane;
     return PINN_OK;
 fail:
@@ -106,7 +120,7 @@ pinn_status pinn_plane_wrap(pinn_context *context, const char *name, pinn_place 
     PN_TRY(context->backend->check(context, name, place, address));
     PN_TRY(make_plane(context, name, place, bytes, &plane));
     plane->address = address;
-    plane->generation = pn_generation_next();
+    link_root(plane);
     *out = plane;
 fail:
     return status;
@@ -140,6 +154,7 @@ static void destroy_plane(void *object) {
     if (plane->root == plane) {
         context->frees++;
         pn_context_wait(context); /* enqueued work may still use the memory; a failed device has nothing left to wait for */
+        unlink_root(plane);
         pn_block_destroy(plane->block);
         plane->block = NULL;
     }
@@ -157,7 +172,7 @@ void *pinn_plane_address(const pinn_plane *plane) { return plane->address; }
 uint64_t pinn_plane_generation(const pinn_plane *plane) { return plane->generation; }
 
 static pinn_status check_range(const char *function, const pinn_plane *plane, size_t offset, size_t bytes, const void *memory) {
-    pinn_status status = pn_enter(plane ? plane->context : NULL, function);
+    pinn_status status = pn_enter_or_eager(plane ? plane->context : NULL, function);
     if (status != PINN_OK) return status;
     if (plane->freed || plane->root->freed) return pn_fail(PINN_STALE, "%s: plane '%s' was freed", function, plane->name);
     if (offset > plane->bytes || bytes > plane->bytes - offset)

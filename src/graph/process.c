@@ -81,8 +81,8 @@ static _Thread_local pn_frame *frames;
 static _Thread_local size_t runs; /* builds and enqueues this thread is inside of */
 static _Thread_local pn_doomed *first_doomed, *last_doomed;
 
-void pn_frame_push(pn_frame *frame, const pinn_context *context, const char *node, bool host) {
-    *frame = (pn_frame){.outer = frames, .context = context, .node = node, .host = host};
+void pn_frame_push(pn_frame *frame, const pinn_context *context, const char *node, pn_frame_kind kind) {
+    *frame = (pn_frame){.outer = frames, .context = context, .node = node, .kind = kind};
     frames = frame;
 }
 
@@ -90,23 +90,30 @@ void pn_frame_pop(const pn_frame *frame) { frames = frame->outer; }
 
 /* The frame that forbids a call with `context`: one of the same context, or a host node of a CUDA context when the call would reach
  * the CUDA runtime, which host functions must not. */
-static const pn_frame *forbidding_frame(const pinn_context *context) {
+static const pn_frame *forbidding_frame(const pinn_context *context, bool eager_may) {
     for (const pn_frame *frame = frames; frame; frame = frame->outer) {
-        if (frame->context == context) return frame;
-        if (frame->host && frame->context->executor != PINN_EXECUTOR_CPU && context->executor != PINN_EXECUTOR_CPU) return frame;
+        if (frame->context == context && !(eager_may && frame->kind == PN_FRAME_EAGER)) return frame;
+        if (frame->kind == PN_FRAME_HOST && frame->context->executor != PINN_EXECUTOR_CPU && context->executor != PINN_EXECUTOR_CPU)
+            return frame;
     }
     return NULL;
 }
 
 const char *pn_inside_node(void) { return frames ? frames->node : NULL; }
 
-pinn_status pn_enter(const pinn_context *context, const char *function) {
+static pinn_status enter(const pinn_context *context, const char *function, bool eager_may) {
+    static const char *const kinds[] = {
+        [PN_FRAME_FORM] = "operation", [PN_FRAME_HOST] = "host node", [PN_FRAME_EAGER] = "eager cut"};
     if (!context) return pn_fail(PINN_BAD_ARGUMENT, "%s: its object is NULL", function);
-    const pn_frame *frame = forbidding_frame(context);
+    const pn_frame *frame = forbidding_frame(context, eager_may);
     if (!frame) return PINN_OK;
     return pn_fail(PINN_REFUSED, "%s called from inside %s '%s' of the same context: return from it first, then call", function,
-                   frame->host ? "host node" : "operation", frame->node);
+                   kinds[frame->kind], frame->node);
 }
+
+pinn_status pn_enter(const pinn_context *context, const char *function) { return enter(context, function, false); }
+
+pinn_status pn_enter_or_eager(const pinn_context *context, const char *function) { return enter(context, function, true); }
 
 void pn_run_begin(void) { runs++; }
 
@@ -120,17 +127,17 @@ void pn_run_end(void) {
     }
 }
 
-/* Inside an operation's form, or in a run but in no node (a message function), what is destroyed may be in use by the run. A host
- * function that got here destroys what belongs to another context. */
+/* Inside an operation's form or an eager cut, or in a run but in no node (a message function), what is destroyed may be in use by
+ * the run. A host function that got here destroys what belongs to another context. */
 static bool must_postpone(void) {
     for (const pn_frame *frame = frames; frame; frame = frame->outer)
-        if (!frame->host) return true;
+        if (frame->kind != PN_FRAME_HOST) return true;
     return runs > 0 && !frames;
 }
 
 void pn_destroy(pinn_context *context, pn_doomed *doomed, void (*destroy)(void *), void *object, const char *function) {
-    const pn_frame *frame = forbidding_frame(context);
-    if (frame && frame->host) {
+    const pn_frame *frame = forbidding_frame(context, false);
+    if (frame && frame->kind == PN_FRAME_HOST) {
         pn_fault_keep(context, "%s called from inside host node '%s': ignored, destroy it outside", function, frame->node);
         return;
     }

@@ -41,6 +41,7 @@ static void destroy_graph(void *object) {
     if (graph->next) graph->next->previous = graph->previous;
     *(graph->previous ? &graph->previous->next : &context->first_graph) = graph->next;
     pn_text_free(&graph->reason);
+    pn_free(graph->shape);
     pn_free(graph->name);
     pn_free(graph);
     context->graphs--;
@@ -80,7 +81,15 @@ static pinn_status check_list(const pinn_graph *graph, const pn_list *list) {
     if (list->count == 0)
         return pn_fail(PINN_REFUSED, "graph '%s' is empty: record at least one node between pinn_graph_begin and pinn_graph_build",
                        graph->name);
-    return check_fresh(graph, list);
+    pinn_status status = pn_structure_check_closed(graph, list);
+    return status == PINN_OK ? check_fresh(graph, list) : status;
+}
+
+static void forget_shape(pinn_graph *graph) {
+    pn_free(graph->shape);
+    graph->shape = NULL;
+    graph->rank = 0;
+    graph->has_shape = false;
 }
 
 /* Builds `list`, of which it takes ownership. */
@@ -93,8 +102,10 @@ static pinn_status build(pinn_graph *graph, pn_list *list) {
     PN_TRY(pn_list_sign(list));
     if (graph->built && pn_list_equal(graph->built, list)) {
         pn_list_destroy(list);
+        forget_shape(graph);
         return PINN_OK;
     }
+    PN_TRY(pn_order_check(graph, list));
     if (graph->built)
         pn_list_difference(graph->built, list, &reason);
     else
@@ -102,6 +113,7 @@ static pinn_status build(pinn_graph *graph, pn_list *list) {
     PN_TRY(pn_text_check(&reason));
     PN_TRY(context->backend->build(graph, list, &executable));
     drop_built(graph);
+    forget_shape(graph);
     graph->built = list;
     graph->executable = executable;
     graph->checked = context->frees;
@@ -141,8 +153,55 @@ bool pinn_graph_is_built(const pinn_graph *graph) { return graph->built && !grap
 void pinn_graph_invalidate(pinn_graph *graph) {
     if (!graph || !graph->built || pn_enter(graph->context, __func__) != PINN_OK) return;
     drop_built(graph);
+    forget_shape(graph);
     graph->invalidated = true;
 }
+
+/* ---- capture by shape ------------------------------------------------------------------------------------------------------ */
+
+/* As a build without recording: `built` is what a launch would run. */
+static bool is_current(pinn_graph *graph, const size_t *shape, size_t rank) {
+    return pinn_graph_is_built(graph) && graph->has_shape && graph->rank == rank &&
+           (rank == 0 || memcmp(graph->shape, shape, rank * sizeof *shape) == 0) && check_built(graph) == PINN_OK;
+}
+
+pinn_status pinn_graph_capture(pinn_graph *graph, const size_t *shape, size_t rank, pinn_record_function *record, void *user) {
+    size_t *kept = NULL;
+    pinn_status status;
+    PN_TRY(pn_enter(graph ? graph->context : NULL, __func__));
+    if (!record || (rank && !shape))
+        return pn_fail(PINN_BAD_ARGUMENT, "%s: graph '%s': the %s is NULL", __func__, graph->name,
+                       record ? "shape" : "record function");
+    if (is_current(graph, shape, rank)) return PINN_OK;
+    kept = pn_allocate(rank, sizeof *kept);
+    if (!kept) return PN_NO_MEMORY("the shape of a capture");
+    if (rank) memcpy(kept, shape, rank * sizeof *kept);
+    PN_TRY(pinn_graph_begin(graph));
+    status = record(user, graph);
+    if (status != PINN_OK) {
+        pn_fail_within(status, "graph '%s': its record function failed with %s", graph->name, pinn_status_name(status));
+        pn_list_destroy(graph->list);
+        graph->list = NULL;
+        goto fail;
+    }
+    PN_TRY(pinn_graph_build(graph));
+    graph->shape = kept;
+    graph->rank = rank;
+    graph->has_shape = true;
+    return PINN_OK;
+fail:
+    pn_free(kept);
+    return status;
+}
+
+size_t pinn_graph_input_shape(const pinn_graph *graph, const size_t **shape) {
+    if (shape) *shape = graph->rank ? graph->shape : NULL;
+    return graph->rank;
+}
+
+bool pinn_graph_is_captured(const pinn_graph *graph) { return pinn_graph_is_built(graph); }
+bool pinn_graph_is_capturing(const pinn_graph *graph) { return graph->list != NULL; }
+uint64_t pinn_graph_launch_count(const pinn_graph *graph) { return graph->enqueued; }
 
 /* ---- run ------------------------------------------------------------------------------------------------------------------- */
 
@@ -154,6 +213,7 @@ static pinn_status enqueue(pinn_graph *graph, uint64_t times) {
     PN_TRY(prepare(graph));
     context->busy = true;
     status = context->backend->enqueue(graph, times, &done);
+    context->busy = true; /* an eager cut may have waited, and more was enqueued behind it */
     graph->enqueued += done;
 fail:
     return status;
@@ -190,8 +250,20 @@ pinn_status pinn_graph_launch(pinn_graph *graph, uint64_t times) {
 void pinn_graph_get_stats(const pinn_graph *graph, pinn_graph_stats *out) {
     *out = (pinn_graph_stats){.builds = graph->builds, .enqueued = graph->enqueued, .completed = graph->completed};
     const pn_list *list = pn_graph_shown(graph);
-    for (size_t i = 0; list && i < list->count; i++) {
-        const pn_graph_node *node = list->node[i];
-        *(node->kind == PN_NODE_GPU ? &out->gpu_nodes : node->kind == PN_NODE_COPY ? &out->copies : &out->host_nodes) += 1;
-    }
+    for (size_t i = 0; list && i < list->count; i++) switch (list->node[i]->kind) {
+        case PN_NODE_GPU: out->gpu_nodes++; break;
+        case PN_NODE_HOST_OPERATION:
+        case PN_NODE_HOST: out->host_nodes++; break;
+        case PN_NODE_COPY: out->copies++; break;
+        case PN_NODE_EAGER: out->eager_cuts++; break;
+        case PN_NODE_IF:
+        case PN_NODE_ELSE:
+        case PN_NODE_WHILE:
+        case PN_NODE_FOR: out->conditionals++; break;
+        case PN_NODE_BRANCH: out->branches++; break;
+        case PN_NODE_END:
+        case PN_NODE_FORK:
+        case PN_NODE_WAIT:
+        case PN_NODE_JOIN: break;
+        }
 }

@@ -1,8 +1,8 @@
 /* What a list is, as bytes: everything that a built executable has frozen. Equal bytes, not equal hashes, make two lists the same.
  *
  * A plane is its address, size, place and generation (so memory freed and given out again at the same address differs); an
- * operation is its name, its forms and its argument bytes. Every variable part is preceded by its length, so no two lists share
- * their bytes.
+ * operation is its name, its forms and its argument bytes; control flow is the kinds in their order, with caps and flags. Every
+ * variable part is preceded by its length, so no two lists share their bytes.
  */
 #include <string.h>
 
@@ -32,6 +32,8 @@ static void put_node(pn_text *text, const pn_graph_node *node) {
     PUT(text, node->cuda);
     PUT(text, node->host);
     PUT(text, node->user);
+    PUT(text, node->opaque);
+    PUT(text, node->cap);
     put_bytes(text, node->arguments, node->argument_bytes);
     put_planes(text, node->read, node->reads);
     put_planes(text, node->write, node->writes);
@@ -76,6 +78,10 @@ static bool differ(const pn_graph_node *old, const pn_graph_node *new, pn_text *
                        old->name);
     else if (old->cpu != new->cpu || old->cuda != new->cuda || old->host != new->host)
         pn_text_string(out, "its function changed");
+    else if (old->opaque != new->opaque)
+        pn_text_string(out, new->opaque ? "it is opaque, was not" : "it was opaque, is not");
+    else if (old->cap != new->cap)
+        pn_text_printf(out, "its cap is %u, was %u", new->cap, old->cap);
     else if (old->user != new->user)
         pn_text_string(out, "its user pointer changed");
     else if (old->argument_bytes != new->argument_bytes ||

@@ -30,6 +30,10 @@ static const struct scalar {
     {"step/rate", float64_type, offsetof(pn_checkpoint, words.rate)},
     {"step/clip", float64_type, offsetof(pn_checkpoint, words.clip)},
     {"step/root_correction", float64_type, offsetof(pn_checkpoint, words.root_correction)},
+    {"step/best_loss", float64_type, offsetof(pn_checkpoint, words.best_loss)},
+    {"step/best_step", uint64_type, offsetof(pn_checkpoint, words.best_step)},
+    {"step/plateau_loss", float64_type, offsetof(pn_checkpoint, words.plateau_loss)},
+    {"step/plateau_step", uint64_type, offsetof(pn_checkpoint, words.plateau_step)},
 };
 enum { SCALARS = sizeof scalars / sizeof *scalars };
 

@@ -6,8 +6,9 @@
  *   /parameters/<name>   one dataset a block of the network, by name and shape, in the run's precision
  *   /network/fixed       float64: the untrained numbers (Fourier matrix)
  *   /optimizer/m, /optimizer/v   whole vectors in the run's precision
- *   /step                the words: step, phase, phase_step, optimizer_step, and the last step's scalars; not `rows`: a run that
- * goes on counts them anew /unknowns            a group, empty until a problem has unknowns
+ *   /step                the words: step, phase, phase_step, optimizer_step, the last step's scalars, the best loss and the plateau's; not
+ *                        `rows` and `stop`: a run that goes on counts rows anew and looks at its rules itself
+ *   /unknowns            a group, empty until a problem has unknowns
  *
  * The file is sealed (hdf5_image.c): a SHA-256 over all of it is checked before anything of it is used.
  */

@@ -191,7 +191,10 @@ pinn_status pn_describe_member(const pn_pass_spec *spec, const pn_pass *pass, co
     }
     PN_TRY(draft_create(spec->ir, 2 * spec->network->coordinates + raw + fields + set->residuals, set->residuals + raw + fields, &d));
     PN_TRY(residual_inputs(spec, set, &d, wrt, node, &map));
-    if (spec->evaluate)
+    if (spec->residuals)
+        for (size_t k = 0; k < set->residuals; k++)
+            draft_output(&d, pn_ir_substitute(spec->ir, set->residual[k], add_bias, &map), PN_STORE, 1, 0);
+    else if (spec->evaluate)
         for (size_t f = 0; f < fields; f++) draft_output(&d, add_bias(&map, spec->ir, wrt[f]), PN_STORE, 1, 0);
     else
         PN_TRY(residual_outputs(spec, set, &d, wrt, node, &map, node + set->residuals));
@@ -260,7 +263,8 @@ void pn_bind_residual(const pn_pass *pass, const pn_member *member, const pn_spa
         }
     for (size_t f = 0; f < fields; f++) in[n++] = (pn_operand){PN_BASE_PARAMETERS, pass->network->output_bias + f};
     if (pass->evaluate) {
-        for (size_t f = 0; f < fields; f++) out[m++] = (pn_operand){PN_BASE_FIELDS, span->field + f * span->field_pitch};
+        const size_t stored = pass->store_residuals ? member->residuals : fields;
+        for (size_t f = 0; f < stored; f++) out[m++] = (pn_operand){PN_BASE_FIELDS, span->field + f * span->field_pitch};
         return;
     }
     for (size_t k = 0; k < member->residuals; k++) in[n++] = (pn_operand){PN_BASE_SCALE, member->first_term + k};

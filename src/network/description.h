@@ -11,7 +11,7 @@
  *   backward   in: as forward, dA [blocks][C]                             out: dZ [C] unless first, sums of trained vectors' derivatives
  *   residual   in: coordinates [d], normals [d] if any, raw fields [C][F], output bias [F], scale [residuals]
  *              out: sums of r^2 [residuals], d loss/d raw [C][F], sums of d loss/d bias [F]
- *   evaluation in: coordinates, normals, raw fields, output bias          out: fields [F]
+ *   evaluation in: coordinates, normals, raw fields, output bias          out: fields [F], or residuals [residuals]
  */
 #ifndef PN_NETWORK_DESCRIPTION_H
 #define PN_NETWORK_DESCRIPTION_H
@@ -27,7 +27,7 @@ typedef enum pn_base { /* the memory an operand lies in */
     PN_BASE_WORK,       /* the layers' buffers */
     PN_BASE_GRADIENT,   /* partial sums */
     PN_BASE_LOSS,       /* partial sums, float64 whatever the precision */
-    PN_BASE_FIELDS,     /* evaluation: [set][fields][points] */
+    PN_BASE_FIELDS,     /* evaluation: [set][fields or residuals][points] */
     PN_BASES
 } pn_base;
 
@@ -50,7 +50,7 @@ typedef struct pn_member { /* one point set */
     size_t point_columns, point_offset;
     size_t residuals, first_term;
     size_t field_offset;  /* evaluation: elements into the fields plane */
-    pn_program *residual; /* or the one that stores fields */
+    pn_program *residual; /* or the one that stores fields or residuals */
 } pn_member;
 
 /* A run of points and where it lies: a whole set or group, or one tile. */
@@ -74,7 +74,7 @@ struct pn_pass {
     pinn_context *context;       /* borrowed */
     const pn_network *network;   /* borrowed */
     pn_real real;
-    bool tf32, evaluate;
+    bool tf32, evaluate, store_residuals;
     const char *compile_for; /* borrowed during creation */
     size_t terms;
     size_t rows;                 /* of the stacked matrix */

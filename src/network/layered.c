@@ -328,8 +328,9 @@ static pinn_status add_pointwise(pn_pass *pass, enum stage stage, size_t l) {
     char kernel_name[64];
     PN_TRY(add_node(pass, &n));
     if (stage == STAGE_RESIDUAL) {
-        snprintf(n->name, sizeof n->name, pass->evaluate ? "fields" : "residuals");
-        snprintf(kernel_name, sizeof kernel_name, "pn_%s", n->name);
+        const char *name = pass->store_residuals ? "stored_residuals" : pass->evaluate ? "fields" : "residuals";
+        snprintf(n->name, sizeof n->name, "%s", name);
+        snprintf(kernel_name, sizeof kernel_name, "pn_%s", name);
     } else {
         snprintf(n->name, sizeof n->name, "layer %zu %s", layer_number(pass, l), names[stage]);
         snprintf(kernel_name, sizeof kernel_name, "pn_layer%zu_%s", layer_number(pass, l), names[stage]);

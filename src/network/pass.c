@@ -64,7 +64,7 @@ static pinn_status describe_sets(const pn_pass_spec *spec, pn_pass *pass) {
                                       set->residuals, set->first_term, field_offset, NULL};
         pass->members++;
         pass->group[group].points += set->points;
-        field_offset += set->points * spec->network->fields;
+        field_offset += set->points * (spec->residuals ? set->residuals : spec->network->fields);
         PN_TRY(pn_describe_member(spec, pass, set, &pass->member[s]));
     }
     for (size_t g = 0; g < pass->groups; g++) {
@@ -87,6 +87,7 @@ static pinn_status check_spec(const pn_pass_spec *spec) {
     if (spec->lowering == PN_LOWERING_TILED && !cpu)
         return pn_fail(PINN_UNSUPPORTED, "the tiled pass runs on a CPU only: use the layered one on a GPU");
     if (!spec->evaluate && !spec->scale) return pn_fail(PINN_BAD_ARGUMENT, "a training pass needs the plane of loss scales");
+    if (spec->residuals && !spec->evaluate) return pn_fail(PINN_BAD_ARGUMENT, "residuals are stored by a pass that evaluates");
     const size_t real = pn_real_bytes(spec->real);
     if (pinn_plane_bytes(spec->parameters) < spec->network->parameters * real)
         return pn_fail(PINN_BAD_ARGUMENT, "the parameters plane is smaller than the network's %zu parameters", spec->network->parameters);
@@ -136,6 +137,7 @@ pinn_status pn_pass_create(const pn_pass_spec *spec, pn_pass **out) {
     pass->tf32 = spec->tf32;
     pass->evaluate = spec->evaluate;
     pass->compile_for = spec->compile_for;
+    pass->store_residuals = spec->residuals;
     pass->terms = spec->terms;
     pass->trained_from = first_trained_layer(spec->network);
     pass->plane[PN_BASE_PARAMETERS] = spec->parameters;

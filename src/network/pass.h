@@ -46,6 +46,7 @@ typedef struct pn_pass_spec {
     const char *compile_for; /* layered on the CPU: also compile the kernels that a GPU of this architecture ("sm_90") would run, and
                                 throw them away: a check that needs no GPU. NULL = don't */
     bool evaluate;          /* forward only: fields are stored, no loss, no gradient */
+    bool residuals;         /* with `evaluate`: residuals are stored in the fields' stead */
 } pn_pass_spec;
 
 typedef struct pn_pass pn_pass;
@@ -54,7 +55,7 @@ typedef struct pn_pass pn_pass;
  * the bytes needed when memory is short. */
 pinn_status pn_pass_create(const pn_pass_spec *spec, pn_pass **out);
 void pn_pass_destroy(pn_pass *pass);
-/* Appends the pass's nodes. */
+/* Appends the pass's nodes; any number of times. */
 pinn_status pn_pass_record(pn_pass *pass, pinn_graph *graph);
 
 /* Training results. Gradient: entries are parameters; `partials` in `real`. Losses: entries are terms (sums of squares, not yet
@@ -63,7 +64,7 @@ pinn_plane *pn_pass_gradient_partials(const pn_pass *pass);
 const pn_partial *pn_pass_gradient_partial(const pn_pass *pass, size_t *count);
 pinn_plane *pn_pass_loss_partials(const pn_pass *pass);
 const pn_partial *pn_pass_loss_partial(const pn_pass *pass, size_t *count);
-/* Evaluation result: device plane, [set][fields][points] in `real`, sets one after another. */
+/* Evaluation result: device plane, [set][fields][points] (or [set][residuals][points]) in `real`, sets one after another. */
 pinn_plane *pn_pass_fields(const pn_pass *pass);
 
 /* For plans and benches. */

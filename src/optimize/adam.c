@@ -24,6 +24,7 @@ static pinn_status check(const pn_adam_spec *spec) {
                 {spec->moments, 2 * parameters * bytes},
                 {spec->words, sizeof(pn_words)},
                 {spec->hyper, sizeof(pn_hyper)},
+                {spec->loop, sizeof(pn_loop)},
                 {spec->weight, 2 * terms * sizeof(double)},
                 {spec->ring, spec->ring_rows * (PN_ROW_TERMS + terms + spec->fields) * sizeof(double)}};
     for (size_t i = 0; i < sizeof need / sizeof need[0]; i++)
@@ -89,11 +90,11 @@ pinn_status pn_adam_record(pn_adam *adam, pinn_graph *graph) {
                              PINN_PLANES(adam->gradient, adam->squares));
     if (status != PINN_OK) return status;
     status = pinn_graph_operation(graph, &pn_finish_operation, &finish, sizeof finish,
-                                  PINN_PLANES(s->loss.plane, adam->columns, adam->squares, s->weight, s->hyper, s->words, s->ring),
-                                  PINN_PLANES(s->words, s->ring));
+                                  PINN_PLANES(s->loss.plane, adam->columns, adam->squares, s->weight, s->hyper, s->words, s->ring, s->loop),
+                                  PINN_PLANES(s->words, s->ring, s->loop));
     if (status != PINN_OK) return status;
     return pinn_graph_operation(graph, &pn_adam_operation, &update, sizeof update,
-                                PINN_PLANES(adam->gradient, s->words, s->hyper, s->parameter, s->moments),
+                                PINN_PLANES(adam->gradient, s->words, s->hyper, s->loop, s->parameter, s->moments),
                                 PINN_PLANES(s->parameter, s->moments));
 }
 

@@ -15,6 +15,7 @@ typedef struct pn_adam_spec {
     pinn_plane *moments;   /* device, [2][parameters] in `real`: m, then v */
     pinn_plane *words;     /* device, pn_words */
     pinn_plane *hyper;     /* device, pn_hyper */
+    pinn_plane *loop;      /* device, pn_loop */
     pinn_plane *weight;    /* device, float64 [2][terms]: weight of each term, then its number of points */
     pinn_plane *ring;      /* device, float64 [ring_rows][PN_ROW_TERMS + terms + fields] */
 } pn_adam_spec;
@@ -24,6 +25,7 @@ typedef struct pn_adam pn_adam;
 /* Planes are borrowed; the partial lists are read during creation only. */
 pinn_status pn_adam_create(const pn_adam_spec *spec, pn_adam **out);
 void pn_adam_destroy(pn_adam *adam);
+/* Appends the nodes; any number of times. */
 pinn_status pn_adam_record(pn_adam *adam, pinn_graph *graph);
 /* Device plane of the gradient before clipping, [parameters] in `real`. */
 pinn_plane *pn_adam_gradient(const pn_adam *adam);

@@ -97,6 +97,8 @@ typedef struct pn_config {
     struct { /* 0 = rule absent */
         double loss, relative_l2, gradient_norm, seconds;
         uint64_t step;
+        uint64_t patience; /* of plateau; steps */
+        double min_delta;  /* the same; has its default without the rule too */
         pn_position relative_l2_at;
     } stop;
     struct {

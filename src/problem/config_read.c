@@ -463,6 +463,15 @@ static pinn_status read_network(const reader *r, const pn_toml *network) {
     return read_plain(r, fourier, "network.fourier", r->config);
 }
 
+static pinn_status read_stop(const reader *r, const pn_toml *stop) {
+    const pn_toml *relative_l2 = good(stop, "relative_l2"), *plateau = good(stop, "plateau");
+    if (relative_l2) r->config->stop.relative_l2_at = relative_l2->at;
+    pinn_status status = read_plain(r, stop, "stop", r->config);
+    if (status != PINN_OK) return status;
+    return plateau ? read_plain(r, plateau, "stop.plateau", r->config)
+                   : store_value(pn_schema_find("stop.plateau.min_delta"), NULL, (char *)r->config);
+}
+
 pinn_status pn_config_fill(pn_config *config, pn_toml *root, pn_diagnostics *list, bool *named) {
     const reader r = {config, list};
     const pn_toml *output = good(root, "output"), *stop = good(root, "stop");
@@ -477,8 +486,7 @@ pinn_status pn_config_fill(pn_config *config, pn_toml *root, pn_diagnostics *lis
     PN_TRY(read_reference(&r, good(root, "reference"), *named));
     PN_TRY(read_network(&r, good(root, "network")));
     PN_TRY(read_phases(&r, root));
-    PN_TRY(read_plain(&r, stop, "stop", config));
-    if (good(stop, "relative_l2")) config->stop.relative_l2_at = good(stop, "relative_l2")->at;
+    PN_TRY(read_stop(&r, stop));
     PN_TRY(read_plain(&r, output, "output", config));
     PN_TRY(read_plain(&r, good(output, "evaluate"), "output.evaluate", config));
     PN_TRY(read_evaluation(&r, output, *named));

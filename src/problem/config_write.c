@@ -218,6 +218,11 @@ pinn_status pn_config_write(const pn_config *config, pn_text *out) {
     pn_text_string(out, "\n[stop]\n");
     write_plain("stop", config, "\n", NULL, out);
     pn_text_string(out, "\n");
+    if (config->stop.patience) {
+        pn_text_string(out, "plateau = { ");
+        write_plain("stop.plateau", config, ", ", NULL, out);
+        pn_text_string(out, " }\n");
+    }
     write_output(config, out);
     return pn_text_check(out);
 }

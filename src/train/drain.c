@@ -45,8 +45,8 @@ void pn_event_names_free(char **names, size_t count) {
     pn_free(names);
 }
 
-/* Only what the writer needs of the state that has landed; step words without the ring's row count, so that a checkpoint does not
- * depend on how many rows were written on the way. */
+/* Only what the writer needs of the state that has landed; step words without the ring's row count and the rule that stopped, so
+ * that a checkpoint does not depend on how many rows were written on the way nor on why it was taken. */
 static pn_checkpoint landed_checkpoint(const pinn_training *training) {
     pn_checkpoint checkpoint = {.real = training->config->real,
                                 .network = training->network,
@@ -60,6 +60,7 @@ static pn_checkpoint landed_checkpoint(const pinn_training *training) {
                                 .executor = pinn_executor_name(pinn_context_executor(training->context))};
     memcpy(&checkpoint.words, training->landed_state + training->state_words, sizeof checkpoint.words);
     checkpoint.words.rows = 0;
+    checkpoint.words.stop = PN_STOP_NONE;
     return checkpoint;
 }
 
@@ -131,7 +132,7 @@ static pinn_status compare_configs(const pinn_training *training, const char *pa
     PN_TRY(pn_text_check(&differences));
     if (differences.length)
         status = pn_fail(PINN_CONFIG,
-                         "%s was trained under another configuration; only [stop], [output] and more steps may change on --resume. "
+                         "%s was trained under another configuration; only title, [stop], [output], [reference] and more steps may change on --resume. "
                          "These keys differ:\n%s",
                          path, differences.data);
 fail:
@@ -156,14 +157,22 @@ static pinn_status check_progress(const pinn_training *t, const char *path, cons
     return PINN_OK;
 }
 
+void pn_mirror_words(pinn_training *training, const pn_words *words) {
+    training->step = words->step;
+    training->phase_step = words->phase_step;
+    training->stop = words->stop;
+    training->best_loss = words->best_loss;
+    training->best_step = words->best_step;
+}
+
 static pinn_status restore_state(pinn_training *t, const pn_checkpoint *checkpoint) {
     size_t parameters = t->network->parameters * pn_real_bytes(t->config->real);
     pinn_status status;
     PN_TRY(pinn_plane_write(t->parameter, 0, checkpoint->parameters, parameters));
     PN_TRY(pinn_plane_write(t->moments, 0, checkpoint->moments, 2 * parameters));
     PN_TRY(pinn_plane_write(t->words, 0, &checkpoint->words, sizeof checkpoint->words));
-    t->step = t->first_step = checkpoint->words.step;
-    t->phase_step = checkpoint->words.phase_step;
+    pn_mirror_words(t, &checkpoint->words);
+    t->first_step = t->step;
     t->phase = (size_t)checkpoint->phase;
     t->seconds_before = checkpoint->seconds;
     /* What is known of the last step, until there is a newer row. */

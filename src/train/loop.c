@@ -1,83 +1,14 @@
-/* The run: phases made of chunks. A chunk is the steps up to the next event, evaluation, snapshot or phase end; it is enqueued whole,
- * then what is due leaves the device, then the host looks at the newest row. */
+/* The run: phases made of chunks. A chunk is the steps up to the next event, evaluation, snapshot or phase end (kernels/begin.h);
+ * the device does it in one launch and says itself when a stop rule is met. Then what is due leaves the device, and the host looks
+ * around. */
 #include <math.h>
 #include <stddef.h>
-#include <string.h>
 
+#include "kernels/evaluate.h"
 #include "train/training.h"
 
-/* Steps at least between two drains, so that `events = 1` does not wait for the device at every step. */
-#define LEAST_CHUNK 32u
-/* A chunk is split so that signals, [stop] seconds and progress are looked at about twice a second. */
+/* A chunk is cut so that signals, [stop] seconds and progress are looked at about twice a second. */
 #define LOOK_EVERY 0.5
-
-typedef struct chunk {
-    uint64_t steps;
-    bool row, evaluation, snapshot; /* what is due at its end */
-} chunk;
-
-static uint64_t next_multiple(uint64_t step, uint64_t every) {
-    return every == 0 || step / every + 1 > UINT64_MAX / every ? UINT64_MAX : (step / every + 1) * every;
-}
-
-static uint64_t smaller(uint64_t a, uint64_t b) { return a < b ? a : b; }
-
-static bool due(uint64_t step, uint64_t every) { return every != 0 && step % every == 0; }
-
-static chunk next_chunk(const pinn_training *training, uint64_t longest) {
-    const pn_config *config = training->config;
-    const uint64_t step = training->step, events = config->output.events, checkpoint = config->output.checkpoint;
-    const uint64_t evaluate = training->has_evaluation ? config->output.evaluate_every : 0;
-    uint64_t event_end = UINT64_MAX;
-    if (events) event_end = events >= LEAST_CHUNK ? next_multiple(step, events) : (step + LEAST_CHUNK) / events * events;
-    uint64_t end = smaller(event_end, smaller(next_multiple(step, evaluate), next_multiple(step, checkpoint)));
-    end = smaller(end, step + config->phase[training->phase].steps - training->phase_step);
-    end = smaller(end, training->last_step);
-    if (end - step > longest) end = step + longest;
-    bool last = end == training->last_step;
-    return (chunk){.steps = end - step,
-                   .evaluation = training->has_evaluation && (last || due(end, evaluate)),
-                   .row = last || due(end, events) || due(end, evaluate),
-                   .snapshot = due(end, checkpoint) && !last};
-}
-
-/* Names the terms whose loss is not a finite number. */
-static pinn_status not_finite(pinn_training *training) {
-    const double *loss = training->row + PN_ROW_TERMS + 1;
-    pn_text terms = {0};
-    for (size_t k = 0; k < training->problem->terms; k++)
-        if (!isfinite(loss[k])) pn_text_printf(&terms, "%s\"%s\"", terms.length ? ", " : "", training->term_name[k]);
-    training->stop_reason = "nan";
-    pinn_status status = pn_fail(PINN_NUMERIC,
-                                 "%s is not finite at step %llu%s%s. Try a smaller learning_rate, clip_norm in [[train]], or check the "
-                                 "expressions for singular points%s",
-                                 terms.length ? "a loss" : "the gradient", (unsigned long long)training->step,
-                                 terms.length ? ", first in " : "", pn_text_get(&terms),
-                                 training->run ? "; the last checkpoint is kept" : "");
-    pn_text_free(&terms);
-    return status;
-}
-
-/* Every field that has a reference is under the limit, in a row that was evaluated. */
-static bool relative_l2_reached(const pinn_training *training, double limit) {
-    const double *error = training->row + PN_ROW_TERMS + 1 + training->problem->terms;
-    bool any = false;
-    for (size_t f = 0; f < training->problem->fields; f++) {
-        if (!training->problem->has_reference[f]) continue;
-        any = true;
-        if (!(error[f] <= limit)) return false;
-    }
-    return any;
-}
-
-/* The rule met by the newest row, or NULL. */
-static const char *rule_met(const pinn_training *training) {
-    const pn_config *config = training->config;
-    if (config->stop.relative_l2 > 0 && relative_l2_reached(training, config->stop.relative_l2)) return "relative_l2";
-    if (config->stop.loss > 0 && training->row[PN_ROW_LOSS + 1] <= config->stop.loss) return "loss";
-    if (config->stop.gradient_norm > 0 && training->row[PN_ROW_GRADIENT_NORM + 1] <= config->stop.gradient_norm) return "gradient_norm";
-    return NULL;
-}
 
 static void show_progress(const pinn_training *training, pn_progress *progress, bool force) {
     const pn_problem *problem = training->problem;
@@ -95,32 +26,28 @@ static void show_progress(const pinn_training *training, pn_progress *progress, 
     pn_progress_update(progress, &state, force);
 }
 
-static pinn_status look_at_row(pinn_training *training, const chunk *done, bool *stop) {
+/* The newest row, once it has come home. */
+static void look_at_row(pinn_training *training) {
     const pn_problem *problem = training->problem;
-    if (!isfinite(training->row[PN_ROW_LOSS + 1]) || !isfinite(training->row[PN_ROW_GRADIENT_NORM + 1])) return not_finite(training);
-    if (done->evaluation)
-        memcpy(training->relative_l2, training->row + PN_ROW_TERMS + 1 + problem->terms, problem->fields * sizeof(double));
-    const char *rule = rule_met(training);
-    if (rule) {
-        training->stop_reason = rule;
-        *stop = true;
-    }
-    return PINN_OK;
+    const double *row = training->row, *error = row + PN_ROW_TERMS + 1 + problem->terms;
+    if (row[0] == (double)training->step && training->has_evaluation && pn_evaluate_due(&training->settings, training->step))
+        for (size_t f = 0; f < problem->fields; f++) training->relative_l2[f] = error[f];
 }
 
-static pinn_status run_chunk(pinn_training *training, const chunk *next, bool *stop) {
+static pinn_status run_chunk(pinn_training *training) {
+    const uint64_t end = pn_chunk_end(&training->settings, training->step, training->phase_step);
+    const bool last = end == training->last_step;
     pinn_status status;
-    PN_TRY(pinn_graph_enqueue(training->step_graph, next->steps));
-    if (next->evaluation) PN_TRY(pinn_graph_enqueue(training->evaluation_graph, 1));
-    if (next->row || next->snapshot) {
-        bool snapshot = next->snapshot && training->run && pn_run_snapshot_ready(training->run);
-        if (next->row || snapshot) PN_TRY(pn_drain_enqueue(training, snapshot));
-    }
+    PN_TRY(pinn_graph_enqueue(training->chunk_graph, 1));
+    if (training->has_evaluation && pn_evaluate_due(&training->settings, end))
+        PN_TRY(pinn_graph_enqueue(training->evaluation_graph, 1));
+    const bool snapshot =
+        pn_due(end, training->settings.checkpoint_every) && !last && training->run && pn_run_snapshot_ready(training->run);
+    PN_TRY(pn_drain_enqueue(training, snapshot));
     PN_TRY(pinn_context_synchronize(training->context));
-    training->step += next->steps;
-    training->phase_step += next->steps;
+    pn_mirror_words(training, training->landed_words);
     training->seconds = pn_clock() - training->start;
-    if (next->row) PN_TRY(look_at_row(training, next, stop));
+    look_at_row(training);
 fail:
     return status;
 }
@@ -139,10 +66,16 @@ fail:
 
 /* Everything the host looks at between chunks; true through `stop` when the run ends here. */
 static pinn_status look_around(pinn_training *training, bool *stop) {
+    static const char *const rule[PN_STOPS] = {[PN_STOP_LOSS] = "loss",
+                                               [PN_STOP_GRADIENT_NORM] = "gradient_norm",
+                                               [PN_STOP_RELATIVE_L2] = "relative_l2",
+                                               [PN_STOP_PLATEAU] = "plateau",
+                                               [PN_STOP_NAN] = "nan"};
     const pn_config *config = training->config;
-    if (*stop) return PINN_OK;
     *stop = true;
-    if (training->step >= training->last_step)
+    if (rule[training->stop])
+        training->stop_reason = rule[training->stop];
+    else if (training->step >= training->last_step)
         training->stop_reason = training->last_step == training->total_steps ? "steps" : "step";
     else if (config->stop.seconds > 0 && training->seconds_before + training->seconds >= config->stop.seconds)
         training->stop_reason = "seconds";
@@ -165,19 +98,20 @@ static pinn_status train(pinn_training *training, pn_progress *progress) {
                training->phase + 1 < training->config->phase_count)
             PN_TRY(next_phase(training));
         double before = pn_clock();
-        chunk next = next_chunk(training, longest);
-        PN_TRY(run_chunk(training, &next, &stop));
+        PN_TRY(pn_chunk_limit(training, longest, false));
+        PN_TRY(run_chunk(training));
         double took = pn_clock() - before;
-        if (took < LOOK_EVERY / 2 && longest < UINT64_MAX / 2) longest *= 2;
+        if (took < LOOK_EVERY / 2 && longest < PN_LONGEST_CHUNK / 2) longest *= 2;
         if (took > LOOK_EVERY && longest > 1) longest /= 2;
-        show_progress(training, progress, stop);
         status = look_around(training, &stop);
+        show_progress(training, progress, stop);
     }
 fail:
     return status;
 }
 
-/* The last word of a run: a checkpoint of where it stands and the fields on the evaluation set. */
+/* The last word of a run: a checkpoint of where it stands and the fields on the evaluation set. After a loss that is not finite
+ * both are of the last good parameters. */
 static pinn_status finish(pinn_training *training) {
     pinn_status status;
     PN_TRY(pn_checkpoint_now(training));
@@ -187,30 +121,48 @@ fail:
     return status;
 }
 
+/* What an earlier run of this process stopped for does not hold for the next one. */
+static pinn_status clear_stop(pinn_training *training) {
+    const uint64_t none = PN_STOP_NONE;
+    if (training->stop == PN_STOP_NONE) return PINN_OK;
+    training->stop = PN_STOP_NONE;
+    return pinn_plane_write(training->words, offsetof(pn_words, stop), &none, sizeof none);
+}
+
 pinn_status pinn_training_run(pinn_training *training) {
+    pinn_status status = clear_stop(training);
+    if (status != PINN_OK) return status;
     pn_progress *progress = pn_progress_create(training->progress_stream, training->progress_stream == NULL);
     training->start = pn_clock();
-    pinn_status status = train(training, progress);
+    status = train(training, progress);
     show_progress(training, progress, true);
     pn_progress_destroy(progress);
     if (status != PINN_OK && status != PINN_INTERRUPTED) return status;
     pinn_status finished = finish(training);
+    if (finished == PINN_OK && training->stop == PN_STOP_NAN) finished = pn_blame(training);
     return finished != PINN_OK ? finished : status;
 }
 
 void pinn_training_interrupt(pinn_training *training) { atomic_store(&training->interrupted, 1); }
 
 pinn_status pinn_training_steps(pinn_training *training, uint64_t count, double *enqueue_seconds, double *seconds) {
+    pn_words words;
     pinn_status status;
+    if (count > training->longest)
+        return pn_fail(PINN_BAD_ARGUMENT, "at most %llu steps in one launch, not %llu", (unsigned long long)training->longest,
+                       (unsigned long long)count);
+    PN_TRY(clear_stop(training));
+    PN_TRY(pn_chunk_limit(training, count, true));
     PN_TRY(pinn_context_synchronize(training->context));
     double start = pn_clock();
-    PN_TRY(pinn_graph_enqueue(training->step_graph, count));
+    PN_TRY(pinn_graph_enqueue(training->chunk_graph, 1));
     double enqueued = pn_clock();
     PN_TRY(pinn_context_synchronize(training->context));
     if (enqueue_seconds) *enqueue_seconds = enqueued - start;
     if (seconds) *seconds = pn_clock() - start;
-    training->step += count;
-    training->phase_step += count;
+    PN_TRY(pinn_plane_read(training->words, 0, &words, sizeof words));
+    pn_mirror_words(training, &words);
+    if (training->stop == PN_STOP_NAN) status = pn_blame(training);
 fail:
     return status;
 }

@@ -8,14 +8,18 @@ static size_t point_columns(const pn_problem *problem, const pn_set *set) {
     return problem->coordinates * (set->uses_normal ? 2 : 1);
 }
 
-static pinn_status create_points(pinn_training *training, size_t *offset) {
-    const pn_problem *problem = training->problem;
+size_t pn_points_place(const pn_problem *problem, size_t *offset) {
     size_t elements = 0;
     for (size_t s = 0; s < problem->sets; s++) {
         offset[s] = elements;
         elements += problem->set[s].points * point_columns(problem, &problem->set[s]);
         elements = (elements + COLUMN_ALIGNMENT - 1) / COLUMN_ALIGNMENT * COLUMN_ALIGNMENT;
     }
+    return elements;
+}
+
+static pinn_status create_points(pinn_training *training, size_t *offset) {
+    const size_t elements = pn_points_place(training->problem, offset);
     return pinn_plane_create(training->context, "points", PINN_DEVICE, elements * pn_real_bytes(training->config->real),
                              &training->machinery.points);
 }
@@ -68,9 +72,10 @@ static pinn_status create_sampler(pinn_training *training, const size_t *offset)
     return status;
 }
 
-static pinn_status create_pass(pinn_training *training, const size_t *offset) {
+/* The pass that trains, or the one that stores its residuals. */
+static pinn_status create_pass(pinn_training *training, const size_t *offset, bool residuals, pn_pass **out) {
     const pn_problem *problem = training->problem;
-    pn_machinery *m = &training->machinery;
+    const pn_machinery *m = &training->machinery;
     pinn_status status;
     pn_pass_set *set = pn_allocate(problem->sets, sizeof *set);
     pn_value *residual = pn_allocate(problem->terms, sizeof *residual);
@@ -100,11 +105,22 @@ static pinn_status create_pass(pinn_training *training, const size_t *offset) {
                                .terms = problem->terms,
                                .parameters = training->parameter,
                                .points = m->points,
-                               .scale = m->scale};
-    status = pn_pass_create(&spec, &m->pass);
+                               .scale = m->scale,
+                               .evaluate = residuals,
+                               .residuals = residuals};
+    status = pn_pass_create(&spec, out);
 fail:
     pn_free(residual);
     pn_free(set);
+    return status;
+}
+
+pinn_status pn_residuals_create(pinn_training *training, pn_pass **out) {
+    size_t *offset = pn_allocate(training->problem->sets, sizeof *offset);
+    if (!offset) return PN_NO_MEMORY("the point sets");
+    pn_points_place(training->problem, offset);
+    pinn_status status = create_pass(training, offset, true, out);
+    pn_free(offset);
     return status;
 }
 
@@ -117,7 +133,7 @@ pinn_status pn_machinery_create(pinn_training *training) {
     PN_TRY(create_points(training, offset));
     PN_TRY(create_weights(training));
     PN_TRY(create_sampler(training, offset));
-    PN_TRY(create_pass(training, offset));
+    PN_TRY(create_pass(training, offset, false, &m->pass));
     const pn_step_spec spec = {.context = training->context,
                                .real = training->config->real,
                                .parameters = training->network->parameters,
@@ -128,6 +144,7 @@ pinn_status pn_machinery_create(pinn_training *training) {
                                .moments = training->moments,
                                .words = training->words,
                                .hyper = training->hyper,
+                               .loop = training->loop,
                                .weight = m->weight,
                                .ring = training->ring};
     PN_TRY(pn_step_create(&spec, &m->step));
@@ -153,19 +170,42 @@ static bool any_fixed(const pn_problem *problem) {
     return false;
 }
 
+static pinn_status record_steps(const pinn_training *training, pinn_graph *graph, const char *name, pinn_plane *flag,
+                                uint32_t steps) {
+    const pn_machinery *m = &training->machinery;
+    pinn_status status;
+    PN_TRY(pinn_graph_while(graph, name, flag, PN_LONGEST_CHUNK, NULL));
+    for (uint32_t i = 0; i < steps; i++) {
+        PN_TRY(pn_sampler_record(m->sampler, graph, false));
+        PN_TRY(pn_pass_record(m->pass, graph));
+        PN_TRY(pn_step_record(m->step, graph));
+    }
+    PN_TRY(pinn_graph_end(graph));
+fail:
+    return status;
+}
+
+pinn_status pn_chunk_record(const pinn_training *training, pinn_graph *graph, uint32_t unroll) {
+    const pn_begin_arguments begin = {.unroll = unroll};
+    pinn_status status;
+    PN_TRY(pinn_graph_operation(graph, &pn_begin_operation, &begin, sizeof begin, PINN_PLANES(training->words, training->hyper),
+                                PINN_PLANES(training->loop)));
+    if (unroll > 1) PN_TRY(record_steps(training, graph, "unrolled steps", training->unrolled, unroll));
+    PN_TRY(record_steps(training, graph, "single steps", training->single, 1));
+fail:
+    return status;
+}
+
 pinn_status pn_machinery_record(pinn_training *training) {
-    pn_machinery *m = &training->machinery;
     pinn_status status;
     if (any_fixed(training->problem)) {
         PN_TRY(pinn_graph_begin(training->sample_graph));
-        PN_TRY(pn_sampler_record(m->sampler, training->sample_graph, true));
+        PN_TRY(pn_sampler_record(training->machinery.sampler, training->sample_graph, true));
         PN_TRY(pinn_graph_launch(training->sample_graph, 1));
     }
-    PN_TRY(pinn_graph_begin(training->step_graph));
-    PN_TRY(pn_sampler_record(m->sampler, training->step_graph, false));
-    PN_TRY(pn_pass_record(m->pass, training->step_graph));
-    PN_TRY(pn_step_record(m->step, training->step_graph));
-    PN_TRY(pinn_graph_build(training->step_graph));
+    PN_TRY(pinn_graph_begin(training->chunk_graph));
+    PN_TRY(pn_chunk_record(training, training->chunk_graph, training->unroll));
+    PN_TRY(pinn_graph_build(training->chunk_graph));
 fail:
     return status;
 }
@@ -195,9 +235,8 @@ pinn_status pn_training_create_evaluation(pinn_training *training) {
     pinn_status status;
     PN_TRY(pn_layout_create(problem->coordinates, NULL, 0, NULL, &training->value_layout));
     PN_TRY(create_evaluation_planes(training));
-    const pn_pass_set set = {.layout = &training->value_layout,
-                             .points = problem->evaluation_points,
-                             .point_columns = problem->coordinates};
+    const pn_pass_set set = {
+        .layout = &training->value_layout, .points = problem->evaluation_points, .point_columns = problem->coordinates};
     const pn_pass_spec spec = {.context = training->context,
                                .real = training->config->real,
                                .tf32 = training->config->tf32,
@@ -217,45 +256,72 @@ pinn_status pn_training_create_evaluation(pinn_training *training) {
     if (!training->has_evaluation) return PINN_OK;
     PN_TRY(pinn_graph_begin(training->evaluation_graph));
     PN_TRY(pn_pass_record(training->evaluation, training->evaluation_graph));
-    PN_TRY(pn_evaluation_record(training->evaluation_graph, training->config->real, problem->fields, problem->evaluation_points,
-                                problem->terms, pn_pass_fields(training->evaluation), training->reference, training->words,
-                                training->ring));
+    const pn_evaluation_spec evaluation = {.real = training->config->real,
+                                           .fields = problem->fields,
+                                           .points = problem->evaluation_points,
+                                           .terms = problem->terms,
+                                           .field = pn_pass_fields(training->evaluation),
+                                           .reference = training->reference,
+                                           .hyper = training->hyper,
+                                           .words = training->words,
+                                           .ring = training->ring};
+    PN_TRY(pn_evaluation_record(training->evaluation_graph, &evaluation));
 fail:
     return status;
 }
 
-pinn_status pn_phase_begin(pinn_training *training, size_t phase) {
+static pn_hyper phase_settings(const pinn_training *training, const pn_config_phase *p) {
     const pn_config *config = training->config;
-    const pn_config_phase *p = &config->phase[phase];
+    return (pn_hyper){.decay = (uint64_t)p->learning_rate.decay,
+                      .phase_steps = p->steps,
+                      .warmup = p->learning_rate.warmup,
+                      .every = p->learning_rate.every,
+                      .initial = p->learning_rate.initial,
+                      .final = p->learning_rate.final,
+                      .decay_rate = p->learning_rate.rate,
+                      .beta1 = p->beta1,
+                      .beta2 = p->beta2,
+                      .epsilon = p->epsilon,
+                      .clip_norm = p->clip_norm,
+                      .event_every = config->output.events,
+                      .evaluate_every = training->has_evaluation ? config->output.evaluate_every : 0,
+                      .checkpoint_every = config->output.checkpoint,
+                      .last_step = training->last_step,
+                      .stop_loss = config->stop.loss,
+                      .stop_gradient_norm = config->stop.gradient_norm,
+                      .stop_relative_l2 = config->stop.relative_l2,
+                      .patience = config->stop.patience,
+                      .min_delta = config->stop.min_delta,
+                      .longest = training->settings.longest ? training->settings.longest : 1};
+}
+
+pinn_status pn_phase_begin(pinn_training *training, size_t phase) {
+    const pn_config_phase *p = &training->config->phase[phase];
     bool changed = false;
     pinn_status status;
     training->phase = phase;
     /* A phase's point counts hold from then on, so those of the phases before count too: a resumed run has not been through them. */
     for (; training->phases_applied <= phase; training->phases_applied++) {
         bool one = false;
-        PN_TRY(pn_problem_set_points(training->problem, &config->phase[training->phases_applied], &one));
+        PN_TRY(pn_problem_set_points(training->problem, &training->config->phase[training->phases_applied], &one));
         changed |= one;
     }
     if (changed || !training->machinery.pass) {
         pn_machinery_destroy(&training->machinery);
         PN_TRY(pn_machinery_create(training));
     }
-    const pn_hyper hyper = {.decay = (uint64_t)p->learning_rate.decay,
-                            .phase_steps = p->steps,
-                            .warmup = p->learning_rate.warmup,
-                            .every = p->learning_rate.every,
-                            .initial = p->learning_rate.initial,
-                            .final = p->learning_rate.final,
-                            .decay_rate = p->learning_rate.rate,
-                            .beta1 = p->beta1,
-                            .beta2 = p->beta2,
-                            .epsilon = p->epsilon,
-                            .clip_norm = p->clip_norm,
-                            .event_every = config->output.events,
-                            .evaluate_every = training->has_evaluation ? config->output.evaluate_every : 0,
-                            .last_step = training->last_step};
-    PN_TRY(pinn_plane_write(training->hyper, 0, &hyper, sizeof hyper));
+    training->settings = phase_settings(training, p);
+    PN_TRY(pinn_plane_write(training->hyper, 0, &training->settings, sizeof training->settings));
     PN_TRY(pn_machinery_record(training));
 fail:
     return status;
+}
+
+pinn_status pn_chunk_limit(pinn_training *training, uint64_t longest, bool plain) {
+    pn_hyper *settings = &training->settings;
+    if (longest > training->longest) longest = training->longest;
+    if (settings->longest == longest && settings->plain == plain) return PINN_OK;
+    settings->longest = longest;
+    settings->plain = plain;
+    return pinn_plane_write(training->hyper, 0, settings, sizeof *settings);
 }

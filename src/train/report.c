@@ -8,7 +8,7 @@
 void pinn_training_result(const pinn_training *t, pinn_result *out) {
     pinn_graph_stats stats;
     pn_pass_cost cost;
-    pinn_graph_get_stats(t->step_graph, &stats);
+    pinn_graph_get_stats(t->chunk_graph, &stats);
     pn_pass_get_cost(t->machinery.pass, &cost);
     bool known = t->row[0] > 0;
     *out = (pinn_result){.stop_reason = t->stop_reason,
@@ -16,6 +16,8 @@ void pinn_training_result(const pinn_training *t, pinn_result *out) {
                          .seconds = t->seconds_before + t->seconds,
                          .steps_per_second = t->seconds > 0 ? (double)(t->step - t->first_step) / t->seconds : 0,
                          .loss = known ? t->row[PN_ROW_LOSS + 1] : NAN,
+                         .best_loss = t->best_step ? t->best_loss : NAN,
+                         .best_step = t->best_step,
                          .terms = t->problem->terms,
                          .fields = t->problem->fields,
                          .term = t->term_name,
@@ -82,6 +84,8 @@ pinn_status pinn_training_json(const pinn_training *training, pinn_status status
         json_value(&json, "seconds", r.seconds);
         json_value(&json, "steps_per_second", r.steps_per_second);
         json_value(&json, "loss", r.loss);
+        json_value(&json, "best_loss", r.best_loss);
+        pn_text_printf(&json, "\"best_step\": %llu, ", (unsigned long long)r.best_step);
         json_table(&json, "losses", r.term, r.losses, r.terms);
         json_table(&json, "relative_l2", r.field, r.relative_l2, r.fields);
         json_table(&json, "unknowns", NULL, NULL, 0);
@@ -191,9 +195,27 @@ static void plan_cost(const pinn_training *training, pn_text *plan) {
         pn_text_printf(plan, "  tiles                                  %zu points, %zu partial gradients\n", cost.tile_points, cost.tile_groups);
 }
 
+/* The chunk graph with one step in place of several equal ones. */
+static pinn_status plan_schedule(const pinn_training *training, pn_text *plan) {
+    char *schedule = NULL;
+    pinn_graph *graph = NULL;
+    pinn_status status;
+    PN_TRY(pinn_graph_create(training->context, "chunk", &graph));
+    PN_TRY(pinn_graph_begin(graph));
+    PN_TRY(pn_chunk_record(training, graph, 1));
+    PN_TRY(pinn_graph_explain(graph, &schedule));
+    pn_text_printf(plan, "\nrecorded step, in the graph of a chunk of steps\n%s", schedule);
+    if (training->unroll > 1)
+        pn_text_printf(plan, "  Before that loop stands one whose body holds %u such steps: it takes as many as fill whole bodies.\n",
+                       (unsigned)training->unroll);
+fail:
+    free(schedule);
+    pinn_graph_destroy(graph);
+    return status;
+}
+
 pinn_status pinn_training_plan(const pinn_training *training, char **out) {
     const pn_network *network = training->network;
-    char *schedule = NULL;
     pn_text plan = {0};
     pinn_status status;
     pn_text_printf(&plan, "%s\n", training->config->title.text ? training->config->title.text : training->config->stem);
@@ -209,13 +231,11 @@ pinn_status pinn_training_plan(const pinn_training *training, char **out) {
     pn_text_printf(&plan, "  steps     %llu\n", (unsigned long long)training->last_step);
     plan_sets(training, &plan);
     plan_cost(training, &plan);
-    PN_TRY(pinn_graph_explain(training->step_graph, &schedule));
-    pn_text_printf(&plan, "\nrecorded step\n%s", schedule);
+    PN_TRY(plan_schedule(training, &plan));
     PN_TRY(pn_text_check(&plan));
     *out = plan.data;
     plan.data = NULL;
 fail:
-    free(schedule);
     pn_free(plan.data);
     return status;
 }

@@ -22,6 +22,7 @@ pinn_status pn_step_create(const pn_step_spec *spec, pn_step **out) {
                          .moments = spec->moments,
                          .words = spec->words,
                          .hyper = spec->hyper,
+                         .loop = spec->loop,
                          .weight = spec->weight,
                          .ring = spec->ring};
     adam.gradient.partial = pn_pass_gradient_partial(spec->pass, &adam.gradient.partials);
@@ -46,18 +47,25 @@ pinn_status pn_step_record(pn_step *step, pinn_graph *graph) { return pn_adam_re
 
 pinn_plane *pn_step_gradient(const pn_step *step) { return pn_adam_gradient(step->adam); }
 
-pinn_status pn_evaluation_record(pinn_graph *graph, pn_real real, size_t fields, size_t points, size_t terms,
-                                 pinn_plane *fields_plane, pinn_plane *reference, pinn_plane *words, pinn_plane *ring) {
+pinn_status pn_evaluation_record(pinn_graph *graph, const pn_evaluation_spec *spec) {
+    const size_t values = spec->fields * spec->points;
     const pn_evaluate_arguments arguments = {
-        .fields = fields, .points = points, .terms = terms, .ring_rows = PN_RING_ROWS, .real = real};
-    const size_t values = fields * points;
-    if (values == 0 || pinn_plane_bytes(fields_plane) < values * pn_real_bytes(real) ||
-        pinn_plane_bytes(reference) < values * sizeof(double) || pinn_plane_bytes(words) < sizeof(pn_words) ||
-        pinn_plane_bytes(ring) < PN_RING_ROWS * pn_row_length(terms, fields) * sizeof(double))
-        return pn_fail(PINN_BAD_ARGUMENT,
-                       "evaluation of %zu fields at %zu points: planes \"%s\", \"%s\", \"%s\", \"%s\" are too small", fields,
-                       points, pinn_plane_name(fields_plane), pinn_plane_name(reference), pinn_plane_name(words),
-                       pinn_plane_name(ring));
+        .fields = spec->fields, .points = spec->points, .terms = spec->terms, .ring_rows = PN_RING_ROWS, .real = spec->real};
+    const struct {
+        const pinn_plane *plane;
+        size_t bytes;
+    } need[] = {{spec->field, values * pn_real_bytes(spec->real)},
+                {spec->reference, values * sizeof(double)},
+                {spec->hyper, sizeof(pn_hyper)},
+                {spec->words, sizeof(pn_words)},
+                {spec->ring, PN_RING_ROWS * pn_row_length(spec->terms, spec->fields) * sizeof(double)}};
+    if (values == 0) return pn_fail(PINN_BAD_ARGUMENT, "an evaluation needs at least one field and one point");
+    for (size_t i = 0; i < sizeof need / sizeof need[0]; i++)
+        if (pinn_plane_bytes(need[i].plane) < need[i].bytes)
+            return pn_fail(PINN_BAD_ARGUMENT, "plane \"%s\" has %zu bytes, the evaluation of %zu fields at %zu points needs %zu",
+                           pinn_plane_name(need[i].plane), pinn_plane_bytes(need[i].plane), spec->fields, spec->points,
+                           need[i].bytes);
     return pinn_graph_operation(graph, &pn_evaluate_operation, &arguments, sizeof arguments,
-                                PINN_PLANES(fields_plane, reference, words, ring), PINN_PLANES(ring));
+                                PINN_PLANES(spec->field, spec->reference, spec->hyper, spec->words, spec->ring),
+                                PINN_PLANES(spec->ring, spec->words));
 }

@@ -2,7 +2,8 @@
  * gradient norm, clipping, learning rate, event row, step words), update the parameters.
  *
  *   reduce   gradient[i] = sum of its partials in fixed order; per-block sums of gradient^2 (float64)
- *   finish   one thread block: losses, norm, clip factor, learning rate, Adam's corrections, the event row when due, step words
+ *   finish   one thread block: losses, norm, clip factor, learning rate, Adam's corrections, stop rules, the event row when due, step
+ *            words, the flags of the loops around the step
  *   adam     m, v, parameters in place (Kingma & Ba 2015, algorithm 1, with epsilon outside the root as there)
  *
  * Kernels and their CPU twins: kernels/reduce.*, kernels/finish.*, kernels/adam.*, kernels/evaluate.*.
@@ -24,6 +25,7 @@ typedef struct pn_step_spec {
     pinn_plane *moments;   /* device, [2][parameters] in `real`: m, then v */
     pinn_plane *words;     /* device, pn_words */
     pinn_plane *hyper;     /* device, pn_hyper */
+    pinn_plane *loop;      /* device, pn_loop */
     pinn_plane *weight;    /* device, float64 [2][terms]: weight of each term, then its number of points */
     pinn_plane *ring;      /* device, float64 [PN_RING_ROWS][pn_row_length(terms, fields)] */
 } pn_step_spec;
@@ -35,14 +37,21 @@ static inline size_t pn_row_length(size_t terms, size_t fields) { return PN_ROW_
 /* Allocates its own planes (gradient, norms, partial tables). */
 pinn_status pn_step_create(const pn_step_spec *spec, pn_step **out);
 void pn_step_destroy(pn_step *step);
+/* Appends the nodes; any number of times. */
 pinn_status pn_step_record(pn_step *step, pinn_graph *graph);
 /* Device plane of the reduced gradient before clipping, [parameters] in `real`. */
 pinn_plane *pn_step_gradient(const pn_step *step);
 
-/* Appends the node that writes the relative L2 errors into the newest event row: for each field with a reference,
- * ||u - ref|| / ||ref|| over the evaluation points. `fields_plane` [fields][points] in `real` (pn_pass_fields), `reference` device
- * float64 [fields][points], NaN rows for fields without reference. */
-pinn_status pn_evaluation_record(pinn_graph *graph, pn_real real, size_t fields, size_t points, size_t terms,
-                                 pinn_plane *fields_plane, pinn_plane *reference, pinn_plane *words, pinn_plane *ring);
+typedef struct pn_evaluation_spec {
+    pn_real real;
+    size_t fields, points, terms;
+    pinn_plane *field;     /* device, [fields][points] in `real` (pn_pass_fields) */
+    pinn_plane *reference; /* device, float64 [fields][points], NaN for fields without reference */
+    pinn_plane *hyper, *words, *ring; /* as of the step */
+} pn_evaluation_spec;
+
+/* Appends the node that writes the relative L2 errors into the newest event row, ||u - ref|| / ||ref|| over the evaluation points for
+ * each field, and looks at the stop rule on them. Does nothing at steps without evaluation. */
+pinn_status pn_evaluation_record(pinn_graph *graph, const pn_evaluation_spec *spec);
 
 #endif

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -39,6 +40,7 @@ static pinn_status choose_device(const pinn_options *options, pinn_context_optio
     long ordinal = 0;
     if (strcmp(device, "cpu") == 0 || (strcmp(device, "auto") == 0 && pinn_device_count() == 0)) {
         out->executor = PINN_EXECUTOR_CPU;
+        out->cpu_mode = getenv("PINN_CPU_MODE"); /* "strict:SEED": for tests */
         return PINN_OK;
     }
     if (strncmp(device, "cuda:", 5) == 0) {
@@ -135,6 +137,9 @@ static pinn_status create_state(pinn_training *t) {
     PN_TRY(pinn_plane_view(t->state, "moments", t->state_moments, 2 * parameters, &t->moments));
     PN_TRY(pinn_plane_view(t->state, "words", t->state_words, sizeof(pn_words), &t->words));
     PN_TRY(pinn_plane_create(t->context, "hyper", PINN_DEVICE, sizeof(pn_hyper), &t->hyper));
+    PN_TRY(pinn_plane_create(t->context, "loop", PINN_DEVICE, sizeof(pn_loop), &t->loop));
+    PN_TRY(pinn_plane_view(t->loop, "unrolled steps left", offsetof(pn_loop, unrolled), sizeof(uint32_t), &t->unrolled));
+    PN_TRY(pinn_plane_view(t->loop, "single steps left", offsetof(pn_loop, single), sizeof(uint32_t), &t->single));
     PN_TRY(pinn_plane_create(t->context, "event ring", PINN_DEVICE, PN_RING_ROWS * row, &t->ring));
     PN_TRY(pinn_plane_create(t->context, "seed", PINN_DEVICE, sizeof t->seed, &t->seed_plane));
     PN_TRY(pinn_plane_write(t->seed_plane, 0, &t->seed, sizeof t->seed));
@@ -173,7 +178,7 @@ static pinn_status create_graphs(pinn_training *t) {
     const struct {
         const char *name;
         pinn_graph **graph;
-    } wanted[] = {{"step", &t->step_graph},
+    } wanted[] = {{"chunk", &t->chunk_graph},
                   {"sample", &t->sample_graph},
                   {"evaluation", &t->evaluation_graph},
                   {"prediction", &t->prediction_graph},
@@ -189,6 +194,8 @@ static pinn_status create_graphs(pinn_training *t) {
 static pinn_status create_device_side(pinn_training *training, const pinn_context_options *options) {
     pinn_status status;
     PN_TRY(pinn_context_create(options, &training->context));
+    training->unroll = options->executor == PINN_EXECUTOR_CPU ? 1 : PN_GPU_UNROLL;
+    training->longest = PN_LONGEST_CHUNK;
     PN_TRY(create_state(training));
     PN_TRY(initialise_parameters(training));
     PN_TRY(create_graphs(training));
@@ -295,13 +302,14 @@ void pinn_training_destroy(pinn_training *t) {
     if (!t) return;
     if (t->context) pinn_context_synchronize(t->context);
     if (pn_run_close(t->run) != PINN_OK) pn_note(t, "%s", pinn_error_message()); /* only what pinn_training_run has not returned */
-    pinn_graph *const graph[] = {t->drain[1], t->drain[0], t->prediction_graph, t->evaluation_graph, t->sample_graph, t->step_graph};
+    pinn_graph *const graph[] = {t->drain[1], t->drain[0], t->prediction_graph, t->evaluation_graph, t->sample_graph, t->chunk_graph};
     for (size_t i = 0; i < sizeof graph / sizeof graph[0]; i++) pinn_graph_destroy(graph[i]);
     pn_pass_destroy(t->evaluation);
     pn_machinery_destroy(&t->machinery);
     /* Views come before the plane they belong to. */
-    pinn_plane *const plane[] = {t->reference, t->evaluation_points, t->home_state, t->home_ring, t->home_words, t->seed_plane,
-                                 t->ring,      t->hyper,             t->words,      t->moments,   t->parameter,  t->state};
+    pinn_plane *const plane[] = {t->reference, t->evaluation_points, t->home_state, t->home_ring, t->home_words,
+                                 t->seed_plane, t->ring,             t->single,     t->unrolled,  t->loop,
+                                 t->hyper,     t->words,             t->moments,    t->parameter, t->state};
     for (size_t i = 0; i < sizeof plane / sizeof plane[0]; i++) pinn_plane_destroy(plane[i]);
     pinn_context_destroy(t->context);
     pn_layout_free(&t->value_layout);

@@ -1,5 +1,6 @@
 /* One suite for every executor: what a graph does. Run by test_graph.c (CPU) and test_graph_cuda.c (graph, eager).
- * refusals.h is the other half: what a graph refuses.
+ * refusals.h is the other half: what a graph refuses. control.h, branches.h and block_refusals.h are the same for if, while, for
+ * and fork.
  *
  * All arithmetic is on integers, so every comparison is exact.
  */
@@ -495,7 +496,7 @@ typedef struct worker {
 /* No ck_assert off the main thread. */
 static bool work(worker *out) {
     pinn_context *own = NULL;
-    pinn_context_options options = {.executor = tested};
+    pinn_context_options options = {.executor = tested, .cpu_mode = tested_mode};
     bool good = pinn_context_create(&options, &own) == PINN_OK;
     for (int i = 0; good && i < 100; i++) {
         pinn_graph *g = NULL;

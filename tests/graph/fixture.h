@@ -30,7 +30,8 @@
 
 /* ---- fixture --------------------------------------------------------------------------------------------------------------- */
 
-static pinn_executor tested; /* set by main before the suite runs */
+static pinn_executor tested;    /* set by main before the suite runs */
+static const char *tested_mode; /* the CPU executor's; NULL = inline */
 static pinn_context *context;
 static pinn_graph *graph;
 static char last_message[1024];
@@ -44,7 +45,7 @@ static void keep_message(void *user, const char *line) {
 
 static pinn_context *new_context(void) {
     pinn_context *made;
-    pinn_context_options options = {.executor = tested, .message = keep_message};
+    pinn_context_options options = {.executor = tested, .cpu_mode = tested_mode, .message = keep_message};
     OK(pinn_context_create(&options, &made));
     return made;
 }
@@ -92,6 +93,14 @@ static pinn_status double_cpu(const pinn_run *run) {
     return PINN_OK;
 }
 
+static pinn_status accumulate_cpu(const pinn_run *run) {
+    const add_arguments *a = run->arguments;
+    const int32_t *x = run->read[0];
+    int32_t *y = run->write[0];
+    for (int32_t i = 0; i < a->count; i++) y[i] += x[i];
+    return PINN_OK;
+}
+
 static pinn_status fill_cpu(const pinn_run *run) {
     const fill_arguments *a = run->arguments;
     memset(run->write[0], a->value, (size_t)a->count);
@@ -100,6 +109,7 @@ static pinn_status fill_cpu(const pinn_run *run) {
 
 static const pinn_operation add_operation = {"add", add_cpu, DEVICE_FORM(add)};
 static const pinn_operation double_operation = {"double", double_cpu, DEVICE_FORM(double)};
+static const pinn_operation accumulate_operation = {"accumulate", accumulate_cpu, DEVICE_FORM(accumulate)};
 static const pinn_operation fill_operation = {"fill", fill_cpu, DEVICE_FORM(fill)};
 
 static pinn_status add(pinn_plane *x, int32_t amount) {
@@ -110,6 +120,12 @@ static pinn_status add(pinn_plane *x, int32_t amount) {
 static pinn_status twice(pinn_plane *x, pinn_plane *y) {
     add_arguments arguments = {.count = (int32_t)(pinn_plane_bytes(x) / sizeof(int32_t))};
     return pinn_graph_operation(graph, &double_operation, &arguments, sizeof arguments, PINN_PLANES(x), PINN_PLANES(y));
+}
+
+/* y += x; y is read, too. */
+static pinn_status accumulate(pinn_plane *x, pinn_plane *y) {
+    add_arguments arguments = {.count = (int32_t)(pinn_plane_bytes(x) / sizeof(int32_t))};
+    return pinn_graph_operation(graph, &accumulate_operation, &arguments, sizeof arguments, PINN_PLANES(x, y), PINN_PLANES(y));
 }
 
 static pinn_status fill(pinn_plane *x, uint8_t value) {

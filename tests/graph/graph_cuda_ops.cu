@@ -13,6 +13,11 @@ static __global__ void double_kernel(const int32_t *x, int32_t *y, int32_t count
     if (i < count) y[i] = 2 * x[i];
 }
 
+static __global__ void accumulate_kernel(const int32_t *x, int32_t *y, int32_t count) {
+    int32_t i = (int32_t)(blockIdx.x * blockDim.x + threadIdx.x);
+    if (i < count) y[i] += x[i];
+}
+
 static __global__ void fill_kernel(uint8_t *x, int32_t count, uint8_t value) {
     int32_t i = (int32_t)(blockIdx.x * blockDim.x + threadIdx.x);
     if (i < count) x[i] = value;
@@ -48,6 +53,13 @@ extern "C" pinn_status double_cuda(const pinn_run *run) {
     const add_arguments *a = static_cast<const add_arguments *>(run->arguments);
     double_kernel<<<blocks(a->count), 128, 0, stream_of(run)>>>(static_cast<const int32_t *>(run->read[0]),
                                                                 static_cast<int32_t *>(run->write[0]), a->count);
+    return check(cudaGetLastError());
+}
+
+extern "C" pinn_status accumulate_cuda(const pinn_run *run) {
+    const add_arguments *a = static_cast<const add_arguments *>(run->arguments);
+    accumulate_kernel<<<blocks(a->count), 128, 0, stream_of(run)>>>(static_cast<const int32_t *>(run->read[0]),
+                                                                    static_cast<int32_t *>(run->write[0]), a->count);
     return check(cudaGetLastError());
 }
 
@@ -124,6 +136,14 @@ extern "C" pinn_status pageable_cuda(const pinn_run *run) {
     static int32_t source = 1000;
     cudaError_t error = add_on(run, stream_of(run));
     if (error == cudaSuccess) error = cudaMemcpyAsync(run->write[0], &source, 4, cudaMemcpyHostToDevice, stream_of(run));
+    return check(error);
+}
+
+static void do_nothing(void *) {}
+
+extern "C" pinn_status host_call_cuda(const pinn_run *run) {
+    cudaError_t error = add_on(run, stream_of(run));
+    if (error == cudaSuccess) error = cudaLaunchHostFunc(stream_of(run), do_nothing, nullptr);
     return check(error);
 }
 

@@ -17,9 +17,10 @@ typedef struct fill_arguments {
     uint8_t value;
 } fill_arguments;
 
-pinn_status add_cuda(const pinn_run *run);    /* write[0][i] += amount, int32 */
-pinn_status double_cuda(const pinn_run *run); /* write[0][i] = 2*read[0][i], int32; the arguments' amount is not used */
-pinn_status fill_cuda(const pinn_run *run);   /* write[0][i] = value, bytes */
+pinn_status add_cuda(const pinn_run *run);        /* write[0][i] += amount, int32 */
+pinn_status double_cuda(const pinn_run *run);     /* write[0][i] = 2*read[0][i], int32; the arguments' amount is not used */
+pinn_status accumulate_cuda(const pinn_run *run); /* write[0][i] += read[0][i], int32 */
+pinn_status fill_cuda(const pinn_run *run);       /* write[0][i] = value, bytes */
 
 pinn_status nothing_cuda(const pinn_run *run);        /* returns without a launch */
 pinn_status allocate_cuda(const pinn_run *run);       /* cudaMalloc, then a launch */
@@ -31,6 +32,7 @@ pinn_status forked_cuda(const pinn_run *run);         /* forks to another stream
 pinn_status bad_launch_cuda(const pinn_run *run);     /* a launch with too many threads, not looked at */
 pinn_status fail_cuda(const pinn_run *run);           /* launches, then returns PINN_NUMERIC */
 pinn_status pageable_cuda(const pinn_run *run);       /* a launch, then a copy from pageable memory */
+pinn_status host_call_cuda(const pinn_run *run);      /* a launch, then a host function on the stream */
 pinn_status stray_cuda(const pinn_run *run);          /* a kernel that writes where no memory is: the device is lost */
 pinn_status trap_cuda(const pinn_run *run);           /* a kernel that traps: the same */
 pinn_status slow_cuda(const pinn_run *run);           /* about 50 ms, then write[0][0] = 1 (int32) */

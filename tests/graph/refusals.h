@@ -2,7 +2,9 @@
 #ifndef REFUSALS_H
 #define REFUSALS_H
 
+#include "block_refusals.h"
 #include "conformance.h"
+#include "random_blocks.h"
 
 /* ---- recording ------------------------------------------------------------------------------------------------------------- */
 
@@ -268,7 +270,7 @@ static pinn_status intrude(void *user) {
     int32_t value;
     pinn_plane *made;
     pinn_context *fresh;
-    pinn_context_options options = {.executor = tested};
+    pinn_context_options options = {.executor = tested, .cpu_mode = tested_mode};
     in->launch = pinn_graph_launch(in->other, 1);
     snprintf(in->message, sizeof in->message, "%s", pinn_error_message());
     in->enqueue = pinn_graph_enqueue(in->other, 1);
@@ -441,6 +443,10 @@ static int run_conformance(pinn_executor executor, const char *name, bool nofork
     Suite *suite = suite_create(name);
     suite_add_tcase(suite, behaviour_case());
     suite_add_tcase(suite, refusal_case());
+    suite_add_tcase(suite, control_case());
+    suite_add_tcase(suite, branch_case());
+    suite_add_tcase(suite, block_refusal_case());
+    suite_add_tcase(suite, random_case());
     SRunner *runner = srunner_create(suite);
     if (nofork) srunner_set_fork_status(runner, CK_NOFORK);
     srunner_run_all(runner, CK_NORMAL);

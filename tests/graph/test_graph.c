@@ -119,7 +119,8 @@ static pinn_status use_everything(int32_t *result) {
     pinn_plane *x = NULL, *view = NULL, *home = NULL;
     char *text = NULL;
     counter calls = {0};
-    add_arguments arguments = {.count = 1, .amount = 1};
+    add_arguments arguments = {.count = 1, .amount = 1}, zero = {.count = 1};
+    recorder shaped = {.amount = 0};
     pinn_context_options options = {.executor = PINN_EXECUTOR_CPU};
     pinn_status status;
     PN_TRY(pinn_context_create(&options, &own));
@@ -132,14 +133,25 @@ static pinn_status use_everything(int32_t *result) {
         PN_TRY(pinn_graph_begin(g));
         for (int i = 0; i < 20; i++)
             PN_TRY(pinn_graph_operation(g, &add_operation, &arguments, sizeof arguments, PINN_PLANES(view), PINN_PLANES(view)));
+        PN_TRY(pinn_graph_fork(g));
+        PN_TRY(pinn_graph_branch(g, "home"));
         PN_TRY(pinn_graph_copy(g, view, home));
         PN_TRY(pinn_graph_host(g, "h", count_call, &calls, PINN_PLANES(home), PINN_NO_PLANES));
+        PN_TRY(pinn_graph_branch(g, "twice"));
+        PN_TRY(pinn_graph_wait(g, view));
+        PN_TRY(pinn_graph_for(g, "twice", 2, NULL));
+        PN_TRY(pinn_graph_opaque(g, &add_operation, &zero, PINN_PLANES(view), PINN_PLANES(view)));
+        PN_TRY(pinn_graph_end(g));
+        PN_TRY(pinn_graph_join(g));
+        PN_TRY(pinn_graph_eager(g, "e", count_call, &calls, PINN_PLANES(view), PINN_NO_PLANES));
         PN_TRY(pinn_graph_launch(g, 1));
     }
     PN_TRY(pinn_graph_explain(g, &text));
     free(text);
     text = NULL;
     PN_TRY(pinn_graph_dot(g, &text));
+    shaped.plane = view;
+    PN_TRY(pinn_graph_capture(g, &(size_t){3}, 1, record_add, &shaped));
     PN_TRY(pinn_plane_read(home, 0, result, 4));
 fail:
     free(text);

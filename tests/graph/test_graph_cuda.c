@@ -6,6 +6,8 @@
 #else
 #define DEVICE_FORM(name) NULL
 #endif
+#include "watchdog.h"
+
 #include "refusals.h"
 
 #ifdef PINN_HAVE_CUDA
@@ -241,7 +243,8 @@ START_TEST(wrapping_the_wrong_memory_is_refused) {
     FAILS(pinn_plane_wrap(context, "w", PINN_PINNED, &mine, 4, &made), PINN_BAD_ARGUMENT, "is not pinned memory");
     FAILS(pinn_plane_wrap(context, "w", PINN_HOST, pinn_plane_address(x), 4, &made), PINN_BAD_ARGUMENT, "is not host memory");
     CUDA(cudaMallocManaged(&managed, 4, cudaMemAttachGlobal));
-    FAILS(pinn_plane_wrap(context, "w", PINN_DEVICE, managed, 4, &made), PINN_UNSUPPORTED, "managed");
+    FAILS(pinn_plane_wrap(context, "w", PINN_DEVICE, managed, 4, &made), PINN_UNSUPPORTED,
+          "managed (unified) memory, which is not supported");
     CUDA(cudaFree(managed));
     ck_assert_ptr_null(made);
     pinn_plane_destroy(x);
@@ -265,6 +268,8 @@ START_TEST(destroy_waits_for_replays) {
     graph = NULL;
 }
 END_TEST
+
+#include "device_blocks.h"
 
 /* ---- a lost device --------------------------------------------------------------------------------------------------------- */
 
@@ -418,6 +423,7 @@ static int run_device_suite(pinn_executor executor, const char *name) {
     tcase_add_test(tests, destroy_waits_for_replays);
     Suite *suite = suite_create(name);
     suite_add_tcase(suite, tests);
+    suite_add_tcase(suite, device_block_case());
     SRunner *runner = srunner_create(suite);
     srunner_set_fork_status(runner, CK_NOFORK);
     srunner_run_all(runner, CK_NORMAL);
@@ -449,5 +455,8 @@ int main(void) {
     failed += run_conformance(PINN_EXECUTOR_EAGER, "graph: cuda eager", true);
     failed += run_device_suite(PINN_EXECUTOR_GRAPH, "graph: cuda graph, device");
     failed += run_device_suite(PINN_EXECUTOR_EAGER, "graph: cuda eager, device");
+    setenv("PINN_NO_CONDITIONALS", "1", 1); /* a driver older than 12.4, played */
+    failed += run_conformance(PINN_EXECUTOR_GRAPH, "graph: cuda graph without conditional nodes", true);
+    failed += run_device_suite(PINN_EXECUTOR_GRAPH, "graph: cuda graph without conditional nodes, device");
     return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

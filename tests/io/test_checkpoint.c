@@ -43,7 +43,11 @@ static void fill(state *s, pn_real real) {
                                      .gradient_norm = NAN,
                                      .rate = 2e-3,
                                      .clip = 1,
-                                     .root_correction = 31.6};
+                                     .root_correction = 31.6,
+                                     .best_loss = 0.05,
+                                     .best_step = 1ull << 52,
+                                     .plateau_loss = 0.06,
+                                     .plateau_step = 7};
     s->checkpoint.phase = 2;
     s->checkpoint.seed = UINT64_MAX;
     s->checkpoint.seconds = 12.5;
@@ -261,8 +265,8 @@ END_TEST
 /* Each object removed or replaced by something else. */
 START_TEST(missing_or_strange_objects) {
     static const char *const dataset[] = {
-        "parameters/layer0/bias", "network/fixed", "optimizer/m", "optimizer/v", "step/step", "step/phase",
-        "step/root_correction",   "config"};
+        "parameters/layer0/bias", "network/fixed",  "optimizer/m",       "optimizer/v", "step/step", "step/phase",
+        "step/root_correction",   "step/best_loss", "step/plateau_step", "config"};
     static const char *const attribute[] = {"format", "seed", "precision", "machine"};
     const char *path = in_directory("checkpoint.h5");
     state s;

@@ -21,6 +21,7 @@ typedef struct machine {
     pn_finish_column column[1];
     pn_hyper hyper;
     pn_words words;
+    pn_loop loop;
 } machine;
 
 static void start(machine *m, pn_real real, double clip_norm) {
@@ -36,7 +37,8 @@ static void start(machine *m, pn_real real, double clip_norm) {
                   .beta1 = 0.9,
                   .beta2 = 0.999,
                   .epsilon = 1e-8,
-                  .clip_norm = clip_norm}};
+                  .clip_norm = clip_norm},
+        .loop = {.until = STEPS}};
     for (int i = 0; i < N; i++) pn_real_set(real, m->parameter, i, cos(3 * i));
 }
 
@@ -50,9 +52,9 @@ static void step(machine *m) {
                         slope(i, pn_real_get(m->real, m->parameter, i)) * (double[]){0.5, 0.25, 0.25}[r]);
     operation_cpu(&pn_reduce_operation, &reduce, ADDRESSES(m->partial, m->tile), ADDRESSES(m->gradient, m->squares));
     operation_cpu(&pn_finish_operation, &finish,
-                  ADDRESSES(m->loss, m->column, m->squares, m->weight, &m->hyper, &m->words, m->ring),
-                  ADDRESSES(&m->words, m->ring));
-    operation_cpu(&pn_adam_operation, &adam, ADDRESSES(m->gradient, &m->words, &m->hyper, m->parameter, m->moments),
+                  ADDRESSES(m->loss, m->column, m->squares, m->weight, &m->hyper, &m->words, m->ring, &m->loop),
+                  ADDRESSES(&m->words, m->ring, &m->loop));
+    operation_cpu(&pn_adam_operation, &adam, ADDRESSES(m->gradient, &m->words, &m->hyper, &m->loop, m->parameter, m->moments),
                   ADDRESSES(m->parameter, m->moments));
 }
 
@@ -106,17 +108,33 @@ START_TEST(repeats_for_any_threads) {
     const pn_adam_arguments arguments = {MANY, PN_FLOAT32};
     pn_words words = {.rate = 1e-3, .clip = 0.5, .root_correction = 1.5};
     pn_hyper hyper = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8};
+    pn_loop loop = {.update = 1};
     uint64_t state = 1;
     for (int t = 0; t < 20; t++) {
         for (int i = 0; i < MANY; i++) gradient[i] = (float)test_number(&state);
         for (int k = 0; k < 2; k++) {
             omp_set_num_threads(k ? 2 + t % 4 : 1);
-            operation_cpu(&pn_adam_operation, &arguments, ADDRESSES(gradient, &words, &hyper, parameter[k], moments[k]),
+            operation_cpu(&pn_adam_operation, &arguments, ADDRESSES(gradient, &words, &hyper, &loop, parameter[k], moments[k]),
                           ADDRESSES(parameter[k], moments[k]));
         }
         ck_assert_mem_eq(parameter[0], parameter[1], sizeof parameter[0]);
         ck_assert_mem_eq(moments[0], moments[1], sizeof moments[0]);
     }
+}
+END_TEST
+
+START_TEST(no_update_without_the_word) {
+    const pn_adam_arguments arguments = {N, PN_FLOAT64};
+    pn_words words = {.rate = 1e-3, .clip = 1, .root_correction = 1};
+    pn_hyper hyper = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8};
+    pn_loop loop = {.update = 0, .single = 1, .unrolled = 1, .until = 100};
+    double gradient[N], parameter[N], moments[2 * N], before[3 * N];
+    for (int i = 0; i < N; i++) gradient[i] = NAN;
+    for (int i = 0; i < 3 * N; i++) before[i] = i < N ? (parameter[i] = cos(i)) : (moments[i - N] = sin(i));
+    operation_cpu(&pn_adam_operation, &arguments, ADDRESSES(gradient, &words, &hyper, &loop, parameter, moments),
+                  ADDRESSES(parameter, moments));
+    ck_assert_mem_eq(parameter, before, sizeof parameter);
+    ck_assert_mem_eq(moments, before + N, sizeof moments);
 }
 END_TEST
 
@@ -126,6 +144,7 @@ int main(void) {
     tcase_set_timeout(tests, 60); /* sanitizers on a busy machine */
     tcase_add_loop_test(tests, textbook, 0, 4);
     tcase_add_test(tests, repeats_for_any_threads);
+    tcase_add_test(tests, no_update_without_the_word);
     suite_add_tcase(suite, tests);
     return test_main(suite, false);
 }

@@ -1,5 +1,5 @@
-/* The step's scalars on the CPU: schedules against closed forms, losses, clipping, corrections, which steps leave a row and where.
- */
+/* The step's scalars on the CPU: schedules against closed forms, losses, clipping, corrections, which steps leave a row and where,
+ * stop rules, where chunks end. */
 #include <float.h>
 #include <math.h>
 
@@ -21,6 +21,7 @@ typedef struct state {
     pn_finish_column column[TERMS];
     pn_hyper hyper;
     pn_words words;
+    pn_loop loop;
 } state;
 
 /* Term 0 and 1: interleaved columns of 70 rows; term 2: nothing, loss 0. Integers, so that all sums are exact. */
@@ -31,14 +32,15 @@ static void start(state *s) {
     for (int k = 0; k < 2; k++) s->column[k] = (pn_finish_column){5 + k, 2, ROWS};
     memcpy(s->weight, (double[]){1, 10, 3, 5, 7, 11}, sizeof s->weight);
     s->hyper = (pn_hyper){.initial = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .event_every = 3, .evaluate_every = 4};
+    s->loop = (pn_loop){.unroll = 4, .until = UINT64_MAX};
     for (int i = 0; i < RING * ROW; i++) s->ring[i] = -1;
 }
 
 static void finish(state *s) {
     const pn_finish_arguments arguments = {TERMS, FIELDS, SQUARES, RING};
     operation_cpu(&pn_finish_operation, &arguments,
-                  ADDRESSES(s->partial, s->column, s->squares, s->weight, &s->hyper, &s->words, s->ring),
-                  ADDRESSES(&s->words, s->ring));
+                  ADDRESSES(s->partial, s->column, s->squares, s->weight, &s->hyper, &s->words, s->ring, &s->loop),
+                  ADDRESSES(&s->words, s->ring, &s->loop));
 }
 
 START_TEST(schedule_constant) {
@@ -106,10 +108,6 @@ START_TEST(clipping) {
     finish(&s);
     ck_assert(s.words.clip == 1);
     s.hyper.clip_norm = 3;
-    s.squares[700] = NAN;
-    finish(&s);
-    ck_assert(isnan(s.words.gradient_norm) && s.words.clip == 1);
-    s.squares[700] = 0;
     for (int i = 0; i < SQUARES; i++) s.squares[i] = 0;
     finish(&s);
     ck_assert(s.words.gradient_norm == 0 && s.words.clip == 1);
@@ -143,6 +141,7 @@ START_TEST(rows_when_due) {
     state s;
     start(&s);
     s.hyper.last_step = 19;
+    s.hyper.plain = 1; /* goes on behind the last step */
     uint64_t rows = 0;
     for (uint64_t n = 1; n <= 25; n++) {
         double before[RING * ROW];
@@ -172,6 +171,194 @@ START_TEST(rows_never) {
 }
 END_TEST
 
+/* ---- stop rules ------------------------------------------------------------------------------------------------------------ */
+
+/* Steps until a rule is met, at most 100; what the words say then. The loss of step n is 683 * factor^n. */
+static uint64_t steps_until_stop(state *s, double factor) {
+    uint64_t n = 0;
+    while (n < 100 && s->words.stop == PN_STOP_NONE) {
+        s->weight[0] *= factor;
+        s->weight[1] *= factor;
+        finish(s);
+        n++;
+        ck_assert(s->words.step == n && s->loop.update == 1);
+    }
+    return n;
+}
+
+START_TEST(rules_stop_at_their_step) {
+    state s;
+    start(&s);
+    s.hyper.stop_loss = 683 * pow(0.5, 7) * 1.01;
+    ck_assert(steps_until_stop(&s, 0.5) == 7 && s.words.stop == PN_STOP_LOSS);
+    ck_assert(s.words.rows == 4); /* 3 4 6, and 7 because of the rule */
+    ck_assert(s.ring[(s.words.rows - 1) % RING * ROW + PN_ROW_STEP] == 7);
+    ck_assert(s.loop.unrolled == 0 && s.loop.single == 0);
+
+    start(&s);
+    s.hyper.stop_gradient_norm = 10; /* of sqrt(90) */
+    ck_assert(steps_until_stop(&s, 1) == 1 && s.words.stop == PN_STOP_GRADIENT_NORM);
+
+    start(&s);
+    s.hyper.last_step = 11;
+    ck_assert(steps_until_stop(&s, 1) == 11 && s.words.stop == PN_STOP_STEP);
+
+    start(&s);
+    s.hyper.plain = 1;
+    s.hyper.last_step = 11;
+    s.hyper.stop_loss = s.hyper.stop_gradient_norm = 1e9;
+    s.hyper.patience = 1;
+    ck_assert(steps_until_stop(&s, 1) == 100);
+}
+END_TEST
+
+START_TEST(plateau) {
+    state s;
+    start(&s);
+    s.hyper.patience = 5;
+    s.hyper.min_delta = 0.1;
+    ck_assert(steps_until_stop(&s, 1) == 6 &&
+              s.words.stop == PN_STOP_PLATEAU); /* the first step sets the mark, then five are no better */
+    ck_assert(s.words.best_step == 1 && s.words.plateau_step == 1 && s.words.best_loss == 683);
+
+    start(&s);
+    s.hyper.patience = 5;
+    s.hyper.min_delta = 0.1;
+    ck_assert(steps_until_stop(&s, 0.95) == 100); /* small steps add up: 0.95^3 < 0.9 */
+    ck_assert(s.words.best_step == 100 && s.words.best_loss == s.words.loss);
+    ck_assert(s.words.plateau_step == 100); /* 1 4 7 ... 100 */
+
+    start(&s);
+    s.hyper.patience = 5;
+    s.hyper.min_delta = 0.1;
+    ck_assert(steps_until_stop(&s, 0.99) == 6); /* 0.99^5 > 0.9 */
+    ck_assert(s.words.best_step == 6 && s.words.plateau_step == 1);
+
+    start(&s); /* a rise does not move the best */
+    finish(&s);
+    s.weight[0] = 100;
+    finish(&s);
+    ck_assert(s.words.best_loss == 683 && s.words.best_step == 1 && s.words.loss > 683);
+}
+END_TEST
+
+/* The step is not done: but for `stop` and the row everything stays. */
+static void check_refused(state *s, double loss, double norm) {
+    const pn_words before = s->words;
+    finish(s);
+    pn_words expected = before;
+    expected.stop = PN_STOP_NAN;
+    expected.rows++;
+    ck_assert_mem_eq(&s->words, &expected, sizeof expected);
+    ck_assert(s->loop.update == 0 && s->loop.unrolled == 0 && s->loop.single == 0);
+    const double *row = &s->ring[before.rows % RING * ROW];
+    ck_assert(row[PN_ROW_STEP] == (double)before.step + 1);
+    ck_assert(isnan(loss) ? isnan(row[PN_ROW_LOSS]) : row[PN_ROW_LOSS] == loss);
+    ck_assert(isnan(norm) ? isnan(row[PN_ROW_GRADIENT_NORM])
+                          : row[PN_ROW_GRADIENT_NORM] == norm || fabs(row[PN_ROW_GRADIENT_NORM] - norm) < 1e-12);
+}
+
+START_TEST(not_finite) {
+    static const double bad[] = {NAN, INFINITY};
+    for (int plain = 0; plain < 2; plain++)
+        for (int i = 0; i < 2; i++) {
+            state s;
+            start(&s);
+            s.hyper.plain = (uint64_t)plain;
+            finish(&s);
+            s.partial[5 + 2 * 17] = bad[i]; /* term 0 */
+            check_refused(&s, bad[i], sqrt(90));
+            start(&s);
+            s.hyper.plain = (uint64_t)plain;
+            finish(&s);
+            s.squares[700] = bad[i];
+            check_refused(&s, 683, bad[i]);
+        }
+}
+END_TEST
+
+START_TEST(a_closed_loop_changes_nothing) {
+    for (int i = 0; i < 2; i++) {
+        state s;
+        start(&s);
+        s.hyper.event_every = 1;
+        finish(&s);
+        if (i)
+            s.loop.until = 1;
+        else
+            s.words.stop = PN_STOP_LOSS;
+        state before = s;
+        finish(&s);
+        ck_assert(before.loop.update == 1 && s.loop.update == 0 && s.loop.unrolled == 0 && s.loop.single == 0);
+        ck_assert_mem_eq(&s.words, &before.words, sizeof s.words);
+        ck_assert_mem_eq(s.ring, before.ring, sizeof s.ring);
+    }
+}
+END_TEST
+
+/* ---- chunks ---------------------------------------------------------------------------------------------------------------- */
+
+static pn_loop begin(const pn_hyper *hyper, const pn_words *words, uint64_t unroll) {
+    const pn_begin_arguments arguments = {.unroll = unroll};
+    pn_loop loop;
+    memset(&loop, 0xff, sizeof loop);
+    operation_cpu(&pn_begin_operation, &arguments, ADDRESSES((void *)words, (void *)hyper), ADDRESSES(&loop));
+    ck_assert(loop.update == 0 && loop.unroll == unroll);
+    return loop;
+}
+
+START_TEST(chunks_end_where_something_is_due) {
+    static const struct {
+        pn_hyper hyper;
+        uint64_t step, phase_step, end;
+    } c[] = {
+        {{.longest = 1000, .phase_steps = 500, .last_step = 800}, 0, 0, 500},   /* the phase's end */
+        {{.longest = 1000, .phase_steps = 500, .last_step = 800}, 500, 0, 800}, /* the run's */
+        {{.longest = 7, .phase_steps = 500, .last_step = 800}, 0, 0, 7},
+        {{.longest = 1000, .phase_steps = 500, .last_step = 800, .event_every = 100}, 0, 0, 100},
+        {{.longest = 1000, .phase_steps = 500, .last_step = 800, .event_every = 100}, 99, 99, 100},
+        {{.longest = 1000, .phase_steps = 500, .last_step = 800, .event_every = 1}, 3, 3, 3 + PN_LEAST_CHUNK},
+        {{.longest = 1000, .phase_steps = 500, .last_step = 800, .event_every = 7}, 3, 3, (3 + PN_LEAST_CHUNK) / 7 * 7},
+        {{.longest = 1000, .phase_steps = 500, .last_step = 800, .event_every = 7, .evaluate_every = 20}, 3, 3, 20},
+        {{.longest = 1000, .phase_steps = 500, .last_step = 800, .event_every = 7, .checkpoint_every = 5}, 5, 5, 10},
+        {{.longest = 1000, .phase_steps = 500, .last_step = 800}, 800, 300, 800}, /* nothing left */
+        {{.longest = 1000, .phase_steps = 500, .last_step = 800}, 500, 500, 500},
+        {{.longest = 3, .phase_steps = 5, .last_step = 5, .event_every = 1, .plain = 1}, 4, 4, 7},
+        {{.longest = UINT32_MAX, .phase_steps = UINT64_MAX, .last_step = UINT64_MAX, .event_every = UINT64_MAX},
+         1,
+         1,
+         1ull + UINT32_MAX},
+    };
+    for (size_t i = 0; i < sizeof c / sizeof c[0]; i++) {
+        const pn_words words = {.step = c[i].step, .phase_step = c[i].phase_step};
+        const pn_loop loop = begin(&c[i].hyper, &words, 4);
+        ck_assert_msg(loop.until == c[i].end, "case %zu: %llu", i, (unsigned long long)loop.until);
+        ck_assert(loop.single == (c[i].end > c[i].step));
+        ck_assert(loop.unrolled == (c[i].end >= c[i].step + 4));
+    }
+    const pn_hyper hyper = {.longest = 9, .phase_steps = 100, .last_step = 100};
+    const pn_words stopped = {.step = 3, .stop = PN_STOP_LOSS};
+    const pn_loop loop = begin(&hyper, &stopped, 1);
+    ck_assert(loop.unrolled == 0 && loop.single == 0);
+}
+END_TEST
+
+/* The flags of a chunk of 11 steps with 4 in the first loop's body: two whole bodies, then three single steps. */
+START_TEST(flags_count_down) {
+    state s;
+    start(&s);
+    s.hyper.longest = 11;
+    s.hyper.phase_steps = s.hyper.last_step = 100;
+    s.hyper.event_every = s.hyper.evaluate_every = 0;
+    s.loop = begin(&s.hyper, &s.words, 4);
+    ck_assert(s.loop.unrolled == 1 && s.loop.single == 1);
+    for (uint64_t n = 1; n <= 11; n++) {
+        finish(&s);
+        ck_assert(s.loop.unrolled == (11 - n >= 4) && s.loop.single == (n < 11));
+    }
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("finish");
     TCase *tests = tcase_create("finish");
@@ -183,6 +370,12 @@ int main(void) {
     tcase_add_test(tests, words_and_corrections);
     tcase_add_test(tests, rows_when_due);
     tcase_add_test(tests, rows_never);
+    tcase_add_test(tests, rules_stop_at_their_step);
+    tcase_add_test(tests, plateau);
+    tcase_add_test(tests, not_finite);
+    tcase_add_test(tests, a_closed_loop_changes_nothing);
+    tcase_add_test(tests, chunks_end_where_something_is_due);
+    tcase_add_test(tests, flags_count_down);
     suite_add_tcase(suite, tests);
     return test_main(suite, false);
 }

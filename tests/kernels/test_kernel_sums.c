@@ -90,11 +90,19 @@ END_TEST
 
 enum { FIELDS = 3, POINTS = 2500, TERMS = 2, ROW = PN_ROW_TERMS + TERMS + FIELDS, RING = 4 };
 
-static void run_evaluate(pn_real real, uint64_t rows, const void *fields, const double *reference, double *ring) {
+/* Of the state after 30 steps, whose row is the newest of `rows`; returns the stop word. */
+static uint64_t run_evaluate(pn_real real, uint64_t rows, const pn_hyper *hyper, uint64_t stop, const void *fields,
+                             const double *reference, double *ring) {
     const pn_evaluate_arguments arguments = {FIELDS, POINTS, TERMS, RING, real};
-    pn_words words = {.rows = rows};
-    operation_cpu(&pn_evaluate_operation, &arguments, ADDRESSES((void *)fields, (void *)reference, &words, ring), ADDRESSES(ring));
+    pn_words words = {.step = 30, .rows = rows, .stop = stop};
+    if (rows) ring[(rows - 1) % RING * ROW + PN_ROW_STEP] = 30;
+    operation_cpu(&pn_evaluate_operation, &arguments, ADDRESSES((void *)fields, (void *)reference, (void *)hyper, &words, ring),
+                  ADDRESSES(ring, &words));
+    ck_assert(words.step == 30 && words.rows == rows);
+    return words.stop;
 }
+
+static const pn_hyper due = {.evaluate_every = 10};
 
 START_TEST(evaluate_is_relative_l2) {
     const pn_real real = _i ? PN_FLOAT64 : PN_FLOAT32;
@@ -103,11 +111,12 @@ START_TEST(evaluate_is_relative_l2) {
     uint64_t state = 3;
     for (size_t i = 0; i < FIELDS * POINTS; i++) reference[i] = i / POINTS == 1 ? NAN : test_number(&state);
     for (size_t i = 0; i < RING * ROW; i++) ring[i] = (double)i;
-    run_evaluate(real, 7, fields, reference, ring); /* the newest of 7 rows of a ring of 4 is row 2 */
+    ring[2 * ROW] = 30;
+    run_evaluate(real, 7, &due, 0, fields, reference, ring); /* the newest of 7 rows of a ring of 4 is row 2 */
     for (size_t i = 0; i < RING * ROW; i++) {
         const size_t first = 2 * ROW + PN_ROW_TERMS + TERMS;
         if (i < first || i >= first + FIELDS) {
-            ck_assert(ring[i] == (double)i);
+            ck_assert(ring[i] == (i == 2 * ROW ? 30 : (double)i));
             continue;
         }
         long double error = 0, size = 0;
@@ -132,12 +141,50 @@ START_TEST(evaluate_exact_and_empty) {
         reference[i] = 2;
         fields[i] = i < POINTS ? 2 : i < 2 * POINTS ? 2.5 : 0;
     }
-    run_evaluate(PN_FLOAT64, 0, fields, reference, ring); /* no row yet */
+    run_evaluate(PN_FLOAT64, 0, &due, 0, fields, reference, ring); /* no row yet */
     for (size_t i = 0; i < RING * ROW; i++) ck_assert(ring[i] == 0);
-    run_evaluate(PN_FLOAT64, 1, fields, reference, ring);
+    run_evaluate(PN_FLOAT64, 1, &due, 0, fields, reference, ring);
     ck_assert(ring[PN_ROW_TERMS + TERMS] == 0);
     ck_assert(ring[PN_ROW_TERMS + TERMS + 1] == 0.25);
     ck_assert(ring[PN_ROW_TERMS + TERMS + 2] == 1);
+}
+END_TEST
+
+/* Errors 0, 0.25, 1. */
+START_TEST(evaluate_when_due_and_its_rule) {
+    static const struct {
+        pn_hyper hyper;
+        uint64_t stop, expected;
+        bool written;
+    } c[] = {
+        {{.evaluate_every = 10}, PN_STOP_NONE, PN_STOP_NONE, true},
+        {{.evaluate_every = 11}, PN_STOP_NONE, PN_STOP_NONE, false},
+        {{.evaluate_every = 11, .last_step = 30}, PN_STOP_STEP, PN_STOP_STEP, true},
+        {{.evaluate_every = 11, .last_step = 30, .stop_relative_l2 = 1}, PN_STOP_STEP, PN_STOP_RELATIVE_L2, true},
+        {{.evaluate_every = 10, .stop_relative_l2 = 1}, PN_STOP_NONE, PN_STOP_RELATIVE_L2, true},
+        {{.evaluate_every = 10, .stop_relative_l2 = 0.999}, PN_STOP_NONE, PN_STOP_NONE, true},
+        {{.evaluate_every = 10, .stop_relative_l2 = 1}, PN_STOP_LOSS, PN_STOP_LOSS, true},
+        {{.evaluate_every = 7, .stop_relative_l2 = 1}, PN_STOP_NONE, PN_STOP_NONE, false},
+    };
+    static double reference[FIELDS * POINTS], fields[FIELDS * POINTS];
+    for (size_t i = 0; i < FIELDS * POINTS; i++) {
+        reference[i] = 2;
+        fields[i] = i < POINTS ? 2 : i < 2 * POINTS ? 2.5 : 0;
+    }
+    for (size_t i = 0; i < sizeof c / sizeof c[0]; i++) {
+        double ring[RING * ROW] = {0};
+        ck_assert(run_evaluate(PN_FLOAT64, 1, &c[i].hyper, c[i].stop, fields, reference, ring) == c[i].expected);
+        ck_assert(ring[PN_ROW_TERMS + TERMS + 2] == c[i].written);
+    }
+    /* The newest row is of a step that was not done. */
+    const pn_evaluate_arguments arguments = {FIELDS, POINTS, TERMS, RING, PN_FLOAT64};
+    const pn_hyper hyper = {.evaluate_every = 10, .stop_relative_l2 = 1};
+    pn_words words = {.step = 30, .rows = 1, .stop = PN_STOP_NAN};
+    double ring[RING * ROW] = {31};
+    operation_cpu(&pn_evaluate_operation, &arguments, ADDRESSES(fields, reference, (void *)&hyper, &words, ring),
+                  ADDRESSES(ring, &words));
+    for (int i = 1; i < RING * ROW; i++) ck_assert(ring[i] == 0);
+    ck_assert(words.stop == PN_STOP_NAN);
 }
 END_TEST
 
@@ -149,6 +196,7 @@ int main(void) {
     tcase_add_test(tests, reduce_repeats_for_any_threads);
     tcase_add_loop_test(tests, evaluate_is_relative_l2, 0, 2);
     tcase_add_test(tests, evaluate_exact_and_empty);
+    tcase_add_test(tests, evaluate_when_due_and_its_rule);
     suite_add_tcase(suite, tests);
     return test_main(suite, false);
 }

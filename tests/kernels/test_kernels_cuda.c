@@ -60,22 +60,23 @@ END_TEST
 
 START_TEST(adam) {
     enum { N = 1001 };
-    const pn_real real = _i ? PN_FLOAT64 : PN_FLOAT32;
+    const pn_real real = _i % 2 ? PN_FLOAT64 : PN_FLOAT32;
     const pn_adam_arguments arguments = {N, real};
     const pn_words words = {.rate = 1.7e-3, .clip = 0.37, .root_correction = 1.23};
     const pn_hyper hyper = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8};
+    const pn_loop loop = {.update = _i < 2}; /* or nothing changes */
     void *gradient = numbers(real, N, 1), *parameter = numbers(real, N, 2);
     for (size_t i = 0; i < N; i += 10) pn_real_set(real, gradient, i, i % 20 ? 0 : 1e-30); /* g^2 is subnormal in float32 */
-    const operation_case c = {
-        .operation = &pn_adam_operation,
-        .arguments = &arguments,
-        .argument_bytes = sizeof arguments,
-        .buffer = {gradient, &words, &hyper, parameter, NULL},
-        .bytes = {N * pn_real_bytes(real), sizeof words, sizeof hyper, N * pn_real_bytes(real), 2 * N * pn_real_bytes(real)},
-        .buffers = 5,
-        .reads = 5,
-        .write = {3, 4},
-        .writes = 2};
+    const operation_case c = {.operation = &pn_adam_operation,
+                              .arguments = &arguments,
+                              .argument_bytes = sizeof arguments,
+                              .buffer = {gradient, &words, &hyper, &loop, parameter, NULL},
+                              .bytes = {N * pn_real_bytes(real), sizeof words, sizeof hyper, sizeof loop, N * pn_real_bytes(real),
+                                        2 * N * pn_real_bytes(real)},
+                              .buffers = 6,
+                              .reads = 6,
+                              .write = {4, 5},
+                              .writes = 2};
     same_bits(&c, 50);
     free(gradient);
     free(parameter);
@@ -90,82 +91,183 @@ static void near(const double *cpu, const double *device, size_t count) {
             "number %zu: %.17g on the CPU, %.17g on the device", i, cpu[i], device[i]);
 }
 
-START_TEST(finish) {
-    enum { TERMS = 70, FIELDS = 3, SQUARES = 5000, ROWS = 333, RING = 4, ROW = PN_ROW_TERMS + TERMS + FIELDS };
-    const pn_finish_arguments arguments = {TERMS, FIELDS, SQUARES, RING};
-    const pn_hyper hyper = {.decay = (uint64_t)_i,
-                            .initial = 2e-3,
-                            .final = 1e-5,
-                            .decay_rate = 0.7,
-                            .every = 5,
-                            .phase_steps = 60,
-                            .warmup = 4,
-                            .beta1 = 0.9,
-                            .beta2 = 0.999,
-                            .clip_norm = 1,
-                            .event_every = 3,
-                            .evaluate_every = 7,
-                            .last_step = 20};
-    static pn_finish_column column[TERMS];
-    double *partial = numbers(PN_FLOAT64, ROWS * TERMS, 1), *squares = numbers(PN_FLOAT64, SQUARES, 2),
-           *weight = numbers(PN_FLOAT64, 2 * TERMS, 3);
-    for (size_t i = 0; i < SQUARES; i++) squares[i] = fabs(squares[i]);
-    for (size_t k = 0; k < TERMS; k++) {
-        weight[TERMS + k] = (double)(k + 1);
-        column[k] = (pn_finish_column){k, TERMS, k % 9 ? ROWS - k : 0};
+START_TEST(begin) {
+    const pn_begin_arguments arguments = {.unroll = 10};
+    const pn_hyper hyper = {
+        .longest = 1000, .phase_steps = 5000, .last_step = 7000, .event_every = 7, .evaluate_every = 50, .checkpoint_every = 31};
+    for (uint64_t step = 0; step < 40; step++) {
+        const pn_words words = {.step = step, .phase_step = step, .stop = step % 10 == 9 ? PN_STOP_LOSS : PN_STOP_NONE};
+        const operation_case c = {.operation = &pn_begin_operation,
+                                  .arguments = &arguments,
+                                  .argument_bytes = sizeof arguments,
+                                  .buffer = {&words, &hyper, NULL},
+                                  .bytes = {sizeof words, sizeof hyper, sizeof(pn_loop)},
+                                  .buffers = 3,
+                                  .reads = 2,
+                                  .write = {2},
+                                  .writes = 1};
+        same_bits(&c, 1);
     }
-    const operation_case c = {.operation = &pn_finish_operation,
-                              .arguments = &arguments,
-                              .argument_bytes = sizeof arguments,
-                              .buffer = {partial, column, squares, weight, &hyper, NULL, NULL},
-                              .bytes = {ROWS * TERMS * sizeof(double), sizeof column, SQUARES * sizeof(double),
-                                        2 * TERMS * sizeof(double), sizeof hyper, sizeof(pn_words), RING * ROW * sizeof(double)},
-                              .buffers = 7,
-                              .reads = 7,
-                              .write = {5, 6},
-                              .writes = 2};
+}
+END_TEST
+
+enum { TERMS = 70, FIELDS = 3, SQUARES = 5000, ROWS = 333, RING = 4, ROW = PN_ROW_TERMS + TERMS + FIELDS };
+
+typedef struct finish_buffers {
+    double *partial, *squares, *weight;
+    pn_finish_column column[TERMS];
+} finish_buffers;
+
+static void fill(finish_buffers *b) {
+    b->partial = numbers(PN_FLOAT64, ROWS * TERMS, 1);
+    b->squares = numbers(PN_FLOAT64, SQUARES, 2);
+    b->weight = numbers(PN_FLOAT64, 2 * TERMS, 3);
+    for (size_t i = 0; i < SQUARES; i++) b->squares[i] = fabs(b->squares[i]);
+    for (size_t k = 0; k < TERMS; k++) {
+        b->weight[TERMS + k] = (double)(k + 1);
+        b->column[k] = (pn_finish_column){k, TERMS, k % 9 ? ROWS - k : 0};
+    }
+}
+
+/* 20 replays on the CPU and on the device: words and loop agree in all that no libm function touches, rings nearly. */
+static void finish_case(const finish_buffers *b, const pn_hyper *hyper, const pn_loop *loop, pn_words *out) {
+    const pn_finish_arguments arguments = {TERMS, FIELDS, SQUARES, RING};
+    const operation_case c = {
+        .operation = &pn_finish_operation,
+        .arguments = &arguments,
+        .argument_bytes = sizeof arguments,
+        .buffer = {b->partial, b->column, b->squares, b->weight, hyper, NULL, NULL, loop},
+        .bytes = {ROWS * TERMS * sizeof(double), sizeof b->column, SQUARES * sizeof(double), 2 * TERMS * sizeof(double),
+                  sizeof *hyper, sizeof(pn_words), RING * ROW * sizeof(double), sizeof *loop},
+        .buffers = 8,
+        .reads = 8,
+        .write = {5, 6, 7},
+        .writes = 3};
     void *cpu[BUFFERS], *device[BUFFERS];
     run_both(&c, 20, cpu, device);
-    const pn_words *a = cpu[5], *b = device[5];
-    ck_assert(a->step == 20 && b->step == 20 && b->phase_step == 20 && b->optimizer_step == 20 && a->rows == b->rows &&
-              b->rows == 9);
-    ck_assert(a->loss == b->loss && a->gradient_norm == b->gradient_norm && a->clip == b->clip); /* bits */
-    near(&a->learning_rate, &b->learning_rate, 1);
-    near(&a->rate, &b->rate, 1);
-    near(&a->root_correction, &b->root_correction, 1);
+    const pn_words *x = cpu[5], *y = device[5];
+    pn_words z = *y;
+    near(&x->learning_rate, &y->learning_rate, 1);
+    near(&x->rate, &y->rate, 1);
+    near(&x->root_correction, &y->root_correction, 1);
+    z.learning_rate = x->learning_rate;
+    z.rate = x->rate;
+    z.root_correction = x->root_correction;
+    ck_assert_mem_eq(x, &z, sizeof z); /* bits */
+    ck_assert_mem_eq(cpu[7], device[7], sizeof *loop);
     near(cpu[6], device[6], RING * ROW);
+    *out = *y;
     operation_free(&c, cpu);
     operation_free(&c, device);
-    free(partial);
-    free(squares);
-    free(weight);
+}
+
+static void release(finish_buffers *b) {
+    free(b->partial);
+    free(b->squares);
+    free(b->weight);
+}
+
+static pn_hyper finish_hyper(uint64_t decay) {
+    return (pn_hyper){.decay = decay,
+                      .initial = 2e-3,
+                      .final = 1e-5,
+                      .decay_rate = 0.7,
+                      .every = 5,
+                      .phase_steps = 60,
+                      .warmup = 4,
+                      .beta1 = 0.9,
+                      .beta2 = 0.999,
+                      .clip_norm = 1,
+                      .event_every = 3,
+                      .evaluate_every = 7,
+                      .last_step = 20};
+}
+
+START_TEST(finish) {
+    static finish_buffers b;
+    const pn_hyper hyper = finish_hyper((uint64_t)_i);
+    const pn_loop loop = {.unroll = 3, .until = 25};
+    pn_words words;
+    fill(&b);
+    finish_case(&b, &hyper, &loop, &words);
+    ck_assert(words.step == 20 && words.phase_step == 20 && words.optimizer_step == 20 && words.rows == 9);
+    ck_assert(words.stop == PN_STOP_STEP && words.best_step == 1);
+    release(&b);
+}
+END_TEST
+
+START_TEST(finish_stops) {
+    static finish_buffers b;
+    const pn_loop open = {.unroll = 3, .until = 25}, closing = {.unroll = 3, .until = 13};
+    const pn_hyper plain = finish_hyper(PN_HYPER_CONSTANT);
+    pn_words words;
+    fill(&b);
+    pn_hyper hyper = plain;
+    finish_case(&b, &hyper, &closing, &words); /* the chunk ends: the last seven replays change nothing */
+    ck_assert(words.step == 13 && words.stop == PN_STOP_NONE);
+    hyper.patience = 5; /* the same loss in every step */
+    finish_case(&b, &hyper, &open, &words);
+    ck_assert(words.step == 6 && words.stop == PN_STOP_PLATEAU && words.rows == 2);
+    hyper = plain;
+    hyper.stop_loss = 1e9;
+    finish_case(&b, &hyper, &open, &words);
+    ck_assert(words.step == 1 && words.stop == PN_STOP_LOSS && words.rows == 1);
+    hyper = plain;
+    hyper.stop_gradient_norm = 1e9;
+    finish_case(&b, &hyper, &open, &words);
+    ck_assert(words.step == 1 && words.stop == PN_STOP_GRADIENT_NORM);
+    hyper = plain;
+    for (int i = 0; i < 2; i++) {
+        const double kept = b.squares[4321];
+        b.squares[4321] = i ? INFINITY : NAN;
+        finish_case(&b, &hyper, &open, &words);
+        ck_assert(words.step == 0 && words.stop == PN_STOP_NAN && words.rows == 1 && words.best_step == 0);
+        b.squares[4321] = kept;
+    }
+    b.partial[5 * TERMS + 7] = NAN;
+    finish_case(&b, &hyper, &open, &words);
+    ck_assert(words.step == 0 && words.stop == PN_STOP_NAN);
+    release(&b);
 }
 END_TEST
 
 START_TEST(evaluate) {
-    enum { FIELDS = 3, POINTS = 10201, TERMS = 2, RING = 4, ROW = PN_ROW_TERMS + TERMS + FIELDS };
+    enum { E_FIELDS = 3, POINTS = 10201, E_TERMS = 2, E_ROW = PN_ROW_TERMS + E_TERMS + E_FIELDS };
     const pn_real real = _i % 2 ? PN_FLOAT64 : PN_FLOAT32;
-    const pn_evaluate_arguments arguments = {FIELDS, POINTS, TERMS, RING, real};
-    const pn_words words = {.rows = _i < 2 ? 7 : 0}; /* no row yet: nothing is written */
-    void *fields = numbers(real, FIELDS * POINTS, 1);
-    double *reference = numbers(PN_FLOAT64, FIELDS * POINTS, 2), ring[RING * ROW];
-    for (size_t i = 0; i < RING * ROW; i++) ring[i] = (double)i;
-    const operation_case c = {
-        .operation = &pn_evaluate_operation,
-        .arguments = &arguments,
-        .argument_bytes = sizeof arguments,
-        .buffer = {fields, reference, &words, ring},
-        .bytes = {FIELDS * POINTS * pn_real_bytes(real), FIELDS * POINTS * sizeof(double), sizeof words, sizeof ring},
-        .buffers = 4,
-        .reads = 4,
-        .write = {3},
-        .writes = 1};
-    same_bits(&c, 1);
-    for (size_t i = POINTS; i < 2 * POINTS; i++) reference[i] = NAN; /* a field without reference */
+    const pn_evaluate_arguments arguments = {E_FIELDS, POINTS, E_TERMS, RING, real};
+    const pn_words words = {.step = 14, .rows = _i < 2 ? 7 : 0}; /* no row yet: nothing is written */
+    pn_hyper hyper = {.evaluate_every = 7, .stop_relative_l2 = 1e9};
+    void *fields = numbers(real, E_FIELDS * POINTS, 1);
+    double *reference = numbers(PN_FLOAT64, E_FIELDS * POINTS, 2), ring[RING * E_ROW];
+    for (size_t i = 0; i < RING * E_ROW; i++) ring[i] = (double)i;
+    ck_assert(ring[2 * E_ROW + PN_ROW_STEP] == 18);
+    ring[2 * E_ROW + PN_ROW_STEP] = 14;
+    const operation_case c = {.operation = &pn_evaluate_operation,
+                              .arguments = &arguments,
+                              .argument_bytes = sizeof arguments,
+                              .buffer = {fields, reference, &hyper, &words, ring},
+                              .bytes = {E_FIELDS * POINTS * pn_real_bytes(real), E_FIELDS * POINTS * sizeof(double), sizeof hyper,
+                                        sizeof words, sizeof ring},
+                              .buffers = 5,
+                              .reads = 5,
+                              .write = {4, 3},
+                              .writes = 2};
     void *out[BUFFERS];
+    same_bits(&c, 1);
     operation_run(&c, PINN_EXECUTOR_GRAPH, 1, out);
-    const double *row = (double *)out[3] + 2 * ROW + PN_ROW_TERMS + TERMS;
-    ck_assert(_i < 2 ? isnan(row[1]) && row[0] > 0 && row[2] > 0 : row[1] == 2 * ROW + PN_ROW_TERMS + TERMS + 1);
+    ck_assert(((const pn_words *)out[3])->stop == (_i < 2 ? PN_STOP_RELATIVE_L2 : PN_STOP_NONE));
+    operation_free(&c, out);
+    hyper.evaluate_every = 15; /* not due */
+    same_bits(&c, 1);
+    operation_run(&c, PINN_EXECUTOR_GRAPH, 1, out);
+    ck_assert_mem_eq(out[4], ring, sizeof ring);
+    operation_free(&c, out);
+    hyper.evaluate_every = 7;
+    for (size_t i = POINTS; i < 2 * POINTS; i++) reference[i] = NAN; /* a field without reference: the rule is never met */
+    operation_run(&c, PINN_EXECUTOR_GRAPH, 1, out);
+    const double *row = (double *)out[4] + 2 * E_ROW + PN_ROW_TERMS + E_TERMS;
+    ck_assert(_i < 2 ? isnan(row[1]) && row[0] > 0 && row[2] > 0 : row[1] == 2 * E_ROW + PN_ROW_TERMS + E_TERMS + 1);
+    ck_assert(((const pn_words *)out[3])->stop == PN_STOP_NONE);
     operation_free(&c, out);
     free(fields);
     free(reference);
@@ -177,8 +279,10 @@ int main(void) {
     TCase *tests = tcase_create("kernels");
     tcase_set_timeout(tests, 120);
     tcase_add_loop_test(tests, reduce, 0, 2);
-    tcase_add_loop_test(tests, adam, 0, 2);
+    tcase_add_loop_test(tests, adam, 0, 4);
+    tcase_add_test(tests, begin);
     tcase_add_loop_test(tests, finish, PN_HYPER_CONSTANT, PN_HYPER_COSINE + 1);
+    tcase_add_test(tests, finish_stops);
     tcase_add_loop_test(tests, evaluate, 0, 4);
     suite_add_tcase(suite, tests);
     return test_main(suite, true);

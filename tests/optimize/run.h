@@ -61,7 +61,9 @@ static inline void run_optimizer(pinn_executor executor, pn_real real, uint64_t 
                             .clip_norm = 1,
                             .event_every = 2,
                             .evaluate_every = 7,
-                            .last_step = 19};
+                            .last_step = 19,
+                            .plain = 1}; /* goes on behind the last step */
+    const pn_loop loop = {.until = steps};
     double weight[2 * RUN_TERMS] = {1, 10, 1, 0.5, 3, 2000, 200, 1, 50, 70};
     void *gradient = run_numbers(real, RUN_GRADIENT_ELEMENTS, 1, 5e-3), *parameter = run_numbers(real, RUN_PARAMETERS, 2, 1);
     double *loss = run_numbers(PN_FLOAT64, RUN_LOSS_ELEMENTS, 3, 1);
@@ -78,6 +80,7 @@ static inline void run_optimizer(pinn_executor executor, pn_real real, uint64_t 
         .moments = run_plane(context, "moments", 2 * RUN_PARAMETERS * bytes, NULL),
         .words = run_plane(context, "words", sizeof(pn_words), NULL),
         .hyper = run_plane(context, "hyper", sizeof hyper, &hyper),
+        .loop = run_plane(context, "loop", sizeof loop, &loop),
         .weight = run_plane(context, "weight", sizeof weight, weight),
         .ring = run_plane(context, "ring", sizeof out->ring, NULL)};
     pn_adam *adam;
@@ -95,7 +98,7 @@ static inline void run_optimizer(pinn_executor executor, pn_real real, uint64_t 
     pinn_graph_destroy(graph);
     pn_adam_destroy(adam);
     pinn_plane *plane[] = {spec.gradient.plane, spec.loss.plane, spec.parameter, spec.moments,
-                           spec.words,          spec.hyper,      spec.weight,    spec.ring};
+                           spec.words,          spec.hyper,      spec.loop,      spec.weight,  spec.ring};
     for (size_t i = 0; i < sizeof plane / sizeof plane[0]; i++) pinn_plane_destroy(plane[i]);
     pinn_context_destroy(context);
     free(gradient);

@@ -83,6 +83,8 @@ START_TEST(test_defaults) {
     ck_assert_double_eq(c->phase->epsilon, 1e-8);
     ck_assert_double_eq(c->phase->clip_norm, 0);
     ck_assert_double_eq(c->stop.loss, 0);
+    ck_assert_uint_eq(c->stop.patience, 0);
+    ck_assert_double_eq(c->stop.min_delta, 1e-3); /* the default, without the rule too */
     ck_assert_uint_eq(c->output.events, 100);
     ck_assert_uint_eq(c->output.checkpoint, 1000);
     ck_assert_uint_eq(c->output.evaluate_every, 100);
@@ -179,9 +181,12 @@ static void check_round_trip(const pn_config *config) {
 START_TEST(test_round_trip_small) {
     const char *const set[] = {"title=\"quote \\\" backslash \\\\ tab \\t bell \\u0007 \xc3\xa9\"", "network.fourier={}", "stop.seconds=5",
                                "stop.step=7", "domain.a=['-0', 1e22]", "train.0.clip_norm=0.3333333333333333", "seed=9223372036854775807",
-                               "train.0.learning_rate={decay='exponential', warmup=3}", "output.evaluate.points=50"};
+                               "train.0.learning_rate={decay='exponential', warmup=3}", "output.evaluate.points=50",
+                               "stop.plateau={patience=70, min_delta=0.02}"};
     pn_config *config = parse_with(small, set, sizeof set / sizeof *set);
     ck_assert_str_eq(config->coordinate[2].bound[0].text, "-0");
+    ck_assert_uint_eq(config->stop.patience, 70);
+    ck_assert_double_eq(config->stop.min_delta, 0.02);
     check_round_trip(config);
     pn_config_destroy(config);
 }
@@ -304,8 +309,8 @@ static void check_compare(const char *const *set, size_t count, const char *expe
 }
 
 START_TEST(test_compare) {
-    const char *const allowed[] = {"stop.loss=1e-9", "output.events=7", "output.evaluate.every=3", "title=new", "train.1.steps=21"};
-    check_compare(allowed, 5, "");
+    const char *const allowed[] = {"stop.loss=1e-9", "stop.plateau.patience=7", "output.events=7", "output.evaluate.every=3", "title=new", "train.1.steps=21"};
+    check_compare(allowed, 6, "");
     check_compare((const char *const[]){"constants.k=3"}, 1, "constants.k: 2 -> 3\n");
     check_compare((const char *const[]){"train.1.steps=19"}, 1, "train.1.steps: 20 -> 19\n");
     check_compare((const char *const[]){"train.0.steps=31"}, 1, "train.0.steps: 30 -> 31\n");

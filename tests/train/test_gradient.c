@@ -41,7 +41,7 @@ static double loss_at(pinn_training *training, const double *parameters) {
     pn_words words = {0};
     must(pinn_plane_write(training->words, 0, &words, sizeof words));
     must(pinn_plane_write(training->parameter, 0, parameters, training->network->parameters * sizeof *parameters));
-    must(pinn_graph_launch(training->step_graph, 1));
+    must(pinn_graph_launch(training->chunk_graph, 1)); /* of one step: no run has begun */
     must(pinn_plane_read(training->words, 0, &words, sizeof words));
     return words.loss;
 }

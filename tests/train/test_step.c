@@ -34,7 +34,8 @@ START_TEST(step_and_evaluation) {
     pinn_context *context = operation_context(PINN_EXECUTOR_CPU);
     const double partials[] = {1, 2, 3, 4, 10, 20, 30, 40, 0.5}, losses[] = {3, 8, 5, 8}, weight[] = {1, 10, 4, 2};
     const double fields[] = {1, 2, 3, 0, 0, 0}, reference[] = {1, 2, 2, NAN, NAN, NAN}, ones[] = {1, 1, 1, 1, 1};
-    const pn_hyper hyper = {.initial = 0.1, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .event_every = 1};
+    const pn_hyper hyper = {.initial = 0.1, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .evaluate_every = 1};
+    const pn_loop loop = {.until = 1};
     const pn_pass pass = {
         plane(context, "partials", sizeof partials, partials),
         plane(context, "losses", sizeof losses, losses),
@@ -50,6 +51,7 @@ START_TEST(step_and_evaluation) {
                                .moments = plane(context, "moments", 2 * sizeof ones, NULL),
                                .words = plane(context, "words", sizeof(pn_words), NULL),
                                .hyper = plane(context, "hyper", sizeof hyper, &hyper),
+                               .loop = plane(context, "loop", sizeof loop, &loop),
                                .weight = plane(context, "weight", sizeof weight, weight),
                                .ring = plane(context, "ring", PN_RING_ROWS * pn_row_length(TERMS, FIELDS) * sizeof(double), NULL)};
     pinn_plane *u = plane(context, "fields", sizeof fields, fields),
@@ -60,9 +62,10 @@ START_TEST(step_and_evaluation) {
     ck_ok(pinn_graph_create(context, "step", &graph));
     ck_ok(pinn_graph_begin(graph));
     ck_ok(pn_step_record(step, graph));
-    ck_ok(pn_evaluation_record(graph, PN_FLOAT64, FIELDS, POINTS, TERMS, u, exact, spec.words, spec.ring));
-    ck_assert(pn_evaluation_record(graph, PN_FLOAT64, FIELDS, POINTS + 1, TERMS, u, exact, spec.words, spec.ring) ==
-              PINN_BAD_ARGUMENT);
+    pn_evaluation_spec evaluation = {PN_FLOAT64, FIELDS, POINTS, TERMS, u, exact, spec.hyper, spec.words, spec.ring};
+    ck_ok(pn_evaluation_record(graph, &evaluation));
+    evaluation.points++;
+    ck_assert(pn_evaluation_record(graph, &evaluation) == PINN_BAD_ARGUMENT);
     ck_ok(pinn_graph_launch(graph, 1));
 
     double gradient[PARAMETERS], parameter[PARAMETERS], row[PN_ROW_TERMS + TERMS + FIELDS];
@@ -77,8 +80,8 @@ START_TEST(step_and_evaluation) {
 
     pinn_graph_destroy(graph);
     pn_step_destroy(step);
-    pinn_plane *all[] = {pass.gradient, pass.loss, spec.parameter, spec.moments, spec.words, spec.hyper, spec.weight,
-                         spec.ring,     u,         exact};
+    pinn_plane *all[] = {pass.gradient, pass.loss, spec.parameter, spec.moments, spec.words, spec.hyper, spec.loop,
+                         spec.weight,   spec.ring, u,              exact};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) pinn_plane_destroy(all[i]);
     pinn_context_destroy(context);
 }

@@ -2,33 +2,7 @@
 #ifndef TRAINING_SUITE_H
 #define TRAINING_SUITE_H
 
-#include "training_tools.h"
-
-#include <hdf5.h>
-#include <math.h>
-
-static char scratch[] = "/tmp/pinn-test-XXXXXX";
-static const char *device; /* "cpu" or "cuda" */
-
-static const char *const small[] = {"equation.0.points=130", "condition.0.points=20", "condition.1.points=20", "network.width=12",
-                                    "output.events=10",      "output.checkpoint=20",  "train.0.steps=100",     "stop.relative_l2=1e-9"};
-enum { SMALL = sizeof small / sizeof small[0] };
-
-static pinn_training *create(const char *const *more, size_t count, const char *directory, bool resume) {
-    const char *set[SMALL + 8];
-    memcpy(set, small, sizeof small);
-    memcpy(set + SMALL, more, count * sizeof *more);
-    const pinn_options options = {.config = CONFIG("heat.toml"),
-                                  .device = device,
-                                  .set = set,
-                                  .set_count = SMALL + count,
-                                  .directory = directory,
-                                  .no_directory = !directory,
-                                  .resume = resume};
-    pinn_training *training = NULL;
-    must(pinn_training_create(&options, &training));
-    return training;
-}
+#include "small_training.h"
 
 START_TEST(one_launch_of_many_steps_equals_many_launches_of_one) {
     pinn_training *many = create(NULL, 0, NULL, false), *single = create(NULL, 0, NULL, false);
@@ -41,64 +15,6 @@ START_TEST(one_launch_of_many_steps_equals_many_launches_of_one) {
 END_TEST
 
 /* ---- resume -------------------------------------------------------------------------------------------------------------- */
-
-typedef struct comparison {
-    hid_t other;
-    char difference[256]; /* asserting inside HDF5's callback would leave its lock held */
-} comparison;
-
-/* Every dataset of the visited file must be in the other one with the same type, shape and bytes. */
-static herr_t same_dataset(hid_t file, const char *name, const H5O_info_t *info, void *user) {
-    comparison *c = user;
-    if (info->type != H5O_TYPE_DATASET) return 0;
-    hid_t a = H5Dopen2(file, name, H5P_DEFAULT), b = H5Dopen2(c->other, name, H5P_DEFAULT);
-    if (a < 0 || b < 0) {
-        snprintf(c->difference, sizeof c->difference, "%s is missing", name);
-        return 1;
-    }
-    hid_t type = H5Dget_type(a), space = H5Dget_space(a), other_space = H5Dget_space(b);
-    size_t bytes = H5Tget_size(type) * (size_t)H5Sget_simple_extent_npoints(space);
-    char *x = calloc(bytes + 1, 1), *y = calloc(bytes + 1, 1);
-    if (H5Sextent_equal(space, other_space) <= 0)
-        snprintf(c->difference, sizeof c->difference, "%s has another shape", name);
-    else if (H5Dread(a, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, x) < 0 || H5Dread(b, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, y) < 0 ||
-             memcmp(x, y, bytes) != 0)
-        snprintf(c->difference, sizeof c->difference, "%s differs", name);
-    free(x);
-    free(y);
-    H5Sclose(other_space);
-    H5Sclose(space);
-    H5Tclose(type);
-    H5Dclose(b);
-    H5Dclose(a);
-    return c->difference[0] != 0;
-}
-
-static void assert_same_datasets(const char *path_a, const char *path_b) {
-    hid_t a = H5Fopen(path_a, H5F_ACC_RDONLY, H5P_DEFAULT), b = H5Fopen(path_b, H5F_ACC_RDONLY, H5P_DEFAULT);
-    comparison forth = {.other = b}, back = {.other = a};
-    ck_assert_msg(a >= 0 && b >= 0, "%s or %s cannot be opened", path_a, path_b);
-    H5Ovisit(a, H5_INDEX_NAME, H5_ITER_NATIVE, same_dataset, &forth);
-    H5Ovisit(b, H5_INDEX_NAME, H5_ITER_NATIVE, same_dataset, &back);
-    H5Fclose(a);
-    H5Fclose(b);
-    ck_assert_msg(!forth.difference[0] && !back.difference[0], "%s and %s: %s%s", path_a, path_b, forth.difference, back.difference);
-}
-
-static void run_and_destroy(pinn_training *training) {
-    must(pinn_training_run(training));
-    pinn_training_destroy(training);
-}
-
-static hsize_t rows_of(const char *path, const char *name) {
-    hid_t file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT), set = H5Dopen2(file, name, H5P_DEFAULT), space = H5Dget_space(set);
-    hsize_t rows = 0;
-    H5Sget_simple_extent_dims(space, &rows, NULL);
-    H5Sclose(space);
-    H5Dclose(set);
-    H5Fclose(file);
-    return rows;
-}
 
 static void stop_and_go_on(const char *stop, const char *precision) {
     char straight[256], parts[256], a[300], b[300];
@@ -127,8 +43,11 @@ START_TEST(stopped_and_resumed_equals_straight) {
     stop_and_go_on("stop.step=37", "precision=float32"); /* off every event and checkpoint */
     char path[300];
     snprintf(path, sizeof path, "%s/parts-50-float32/events.h5", scratch);
-    ck_assert_uint_eq(rows_of(path, "/events/step"), 10);
-    ck_assert_uint_eq(rows_of(path, "/events/loss/total"), 10);
+    size_t rows;
+    free(read_column(path, "/events/step", &rows));
+    ck_assert_uint_eq(rows, 10);
+    free(read_column(path, "/events/loss/total", &rows));
+    ck_assert_uint_eq(rows, 10);
 }
 END_TEST
 
@@ -243,22 +162,6 @@ START_TEST(an_interrupt_leaves_a_checkpoint) {
 }
 END_TEST
 
-START_TEST(a_loss_that_is_not_finite_names_its_term_and_keeps_the_checkpoint) {
-    char directory[256], path[300];
-    snprintf(directory, sizeof directory, "%s/blown", scratch);
-    pinn_training *training =
-        create((const char *const[]){"train.0.learning_rate=1e30", "train.0.steps=1000", "equation.0.residual=exp(u)*u_t - alpha*u_xx"}, 3, directory, false);
-    ck_assert_int_eq(pinn_training_run(training), PINN_NUMERIC);
-    ck_assert_ptr_nonnull(strstr(pinn_error_message(), "not finite at step"));
-    pinn_result r;
-    pinn_training_result(training, &r);
-    ck_assert_str_eq(r.stop_reason, "nan");
-    pinn_training_destroy(training);
-    snprintf(path, sizeof path, "%s/events.h5", directory);
-    ck_assert_int_eq(access(path, R_OK), 0);
-}
-END_TEST
-
 START_TEST(stop_rules_end_a_run) {
     static const struct { const char *rule, *reason; } rule[] = {{"stop.loss=1e9", "loss"}, {"stop.gradient_norm=1e9", "gradient_norm"},
                                                                  {"stop.relative_l2=1e9", "relative_l2"}, {"stop.seconds=1e-9", "seconds"},
@@ -288,7 +191,6 @@ END_TEST
 
 /* The tests above as a test case; `more` adds tests of one device. Exit status of the program. */
 static int run_training_suite(const char *name, void (*more)(TCase *)) {
-    if (!mkdtemp(scratch)) return 1;
     device = name;
     Suite *suite = suite_create("training");
     TCase *group = tcase_create(name);
@@ -300,18 +202,11 @@ static int run_training_suite(const char *name, void (*more)(TCase *)) {
     tcase_add_test(group, the_step_is_built_once);
     tcase_add_test(group, only_other_points_build_again);
     tcase_add_test(group, an_interrupt_leaves_a_checkpoint);
-    tcase_add_test(group, a_loss_that_is_not_finite_names_its_term_and_keeps_the_checkpoint);
     tcase_add_test(group, stop_rules_end_a_run);
     tcase_add_test(group, heat_learns);
     more(group);
     suite_add_tcase(suite, group);
-    SRunner *runner = srunner_create(suite);
-    srunner_set_fork_status(runner, CK_NOFORK); /* threads and devices don't survive a fork */
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    remove_tree(scratch);
-    return failed != 0;
+    return run_suite(suite);
 }
 
 #endif

@@ -1,0 +1,259 @@
+/* Control flow and branches, what only CUDA has: conditional bodies' rules, cuBLAS in bodies and branches, work that overlaps. Part
+ * of test_graph_cuda.c.
+ */
+#ifndef DEVICE_BLOCKS_H
+#define DEVICE_BLOCKS_H
+
+static bool without_conditionals(void) { return getenv("PINN_NO_CONDITIONALS") != NULL; }
+
+/* As at top level, and a host function, which is right there and wrong in a body. Every second case stands in a branch of the body.
+ */
+START_TEST(bad_operation_in_a_body_is_named) {
+    static const struct {
+        const char *name;
+        pinn_status (*form)(const pinn_run *);
+        const char *part;
+    } cases[] = {
+        {"nothing", nothing_cuda, "recorded nothing"},
+        {"allocate", allocate_cuda, ""},
+        {"allocate-async", allocate_async_cuda, ""},
+        {"wait", wait_cuda, ""},
+        {"unjoined", unjoined_cuda, "joined again"},
+        {"fails", fail_cuda, "PINN_NUMERIC"},
+        {"pageable", pageable_cuda, "from pageable memory"},
+        {"legacy", default_stream_cuda, ""},
+        {"host-call", host_call_cuda, "host function, which cannot run inside the body"},
+    };
+    enum { CASES = sizeof cases / sizeof *cases };
+    pinn_plane *x = new_word("x", 0), *flag = new_word("flag", 1);
+    OK(pinn_graph_begin(graph));
+    OK(record("host-call", host_call_cuda, x));
+    OK(pinn_graph_launch(graph, 1));
+    for (int i = 0; i < 2 * CASES; i++) {
+        const int which = i % CASES;
+        const bool branch = i >= CASES;
+        OK(pinn_graph_begin(graph));
+        OK(pinn_graph_while(graph, "loop", flag, 3, NULL));
+        if (branch) OK(pinn_graph_fork(graph));
+        if (branch) OK(pinn_graph_branch(graph, "b"));
+        OK(add(x, 100));
+        OK(record(cases[which].name, cases[which].form, x));
+        OK(add(x, 100));
+        if (branch) OK(pinn_graph_join(graph));
+        OK(pinn_graph_end(graph));
+        OK(add(x, 100));
+        ck_assert_msg(pinn_graph_launch(graph, 1) != PINN_OK, "%s: built", cases[which].name);
+        char named[64];
+        snprintf(named, sizeof named, "node %d '%s'", branch ? 5 : 3, cases[which].name);
+        ck_assert_msg(strstr(pinn_error_message(), named), "%s", pinn_error_message());
+        ck_assert_msg(strstr(pinn_error_message(), cases[which].part), "%s", pinn_error_message());
+        CUDA(cudaGetLastError());
+        OK(pinn_graph_launch(graph, 1));
+        ck_assert_int_eq(value_of(x), i + 2);
+    }
+    ck_assert_uint_eq(stats_of(graph).builds, 1);
+    pinn_plane_destroy(x);
+    pinn_plane_destroy(flag);
+}
+END_TEST
+
+START_TEST(fork_and_join_inside_an_operation_in_a_body_is_allowed) {
+    pinn_plane *x = new_plane("x", PINN_DEVICE, 400);
+    OK(pinn_graph_begin(graph));
+    OK(pinn_graph_for(graph, "loop", 3, NULL));
+    OK(record("forked", forked_cuda, x));
+    OK(pinn_graph_end(graph));
+    OK(pinn_graph_launch(graph, 2));
+    ck_assert_int_eq(value_of(x), 6);
+    pinn_plane_destroy(x);
+}
+END_TEST
+
+/* ---- cuBLAS ---------------------------------------------------------------------------------------------------------------- */
+
+static const pinn_operation gemm_operation = {"gemm", NULL, gemm_cuda};
+
+/* Three matrices that stay bounded under products, and two results. */
+static void new_matrices(pinn_plane **plane) {
+    static float values[N * N];
+    for (int k = 0; k < 3; k++) {
+        for (int i = 0; i < N * N; i++) values[i] = ((float)((i * (7919 + k)) % 1009) / 1009.0f - 0.5f) / 8;
+        plane[k] = new_plane("matrix", PINN_DEVICE, sizeof values);
+        OK(pinn_plane_write(plane[k], 0, values, sizeof values));
+    }
+    for (int k = 3; k < 5; k++) plane[k] = new_plane("result", PINN_DEVICE, sizeof values);
+}
+
+/* m = m * a, `times` times over, by way of `out`. */
+static void record_products(pinn_plane *m, pinn_plane *a, pinn_plane *out, int times) {
+    for (int i = 0; i < times; i++) {
+        OK(pinn_graph_operation(graph, &gemm_operation, NULL, 0, PINN_PLANES(m, a), PINN_PLANES(out)));
+        OK(pinn_graph_copy(graph, out, m));
+    }
+}
+
+/* In a row; in loops; in branches; in loops in branches: the same bits. */
+START_TEST(products_in_blocks_are_the_plain_ones) {
+    enum { TIMES = 20 };
+    static float expected[2][N * N], got[2][N * N];
+    for (int way = 0; way < 4; way++) {
+        const bool loop = way % 2, branch = way / 2;
+        pinn_plane *plane[5];
+        new_matrices(plane);
+        OK(pinn_graph_begin(graph));
+        if (branch) OK(pinn_graph_fork(graph));
+        for (int k = 0; k < 2; k++) {
+            if (branch) OK(pinn_graph_branch(graph, "products"));
+            if (loop) OK(pinn_graph_for(graph, "loop", TIMES, NULL));
+            record_products(plane[k], plane[2], plane[3 + k], loop ? 1 : TIMES);
+            if (loop) OK(pinn_graph_end(graph));
+        }
+        if (branch) OK(pinn_graph_join(graph));
+        OK(pinn_graph_launch(graph, 3));
+        for (int k = 0; k < 2; k++) OK(pinn_plane_read(plane[k], 0, way ? got[k] : expected[k], sizeof got[k]));
+        if (way) ck_assert_mem_eq(got, expected, sizeof got);
+        for (int k = 0; k < 5; k++) pinn_plane_destroy(plane[k]);
+    }
+}
+END_TEST
+
+START_TEST(products_in_a_loop_leave_device_memory_flat) {
+    enum { BUILDS = 1000 };
+    size_t before = 0, after, total;
+    pinn_plane *plane[5], *flag = new_word("flag", 1);
+    new_matrices(plane);
+    for (uint32_t i = 0; i < BUILDS; i++) {
+        OK(pinn_graph_begin(graph));
+        OK(pinn_graph_while(graph, "loop", flag, i % 2 + 1, NULL)); /* another list each time */
+        record_products(plane[0], plane[1], plane[3], 1);
+        OK(pinn_graph_end(graph));
+        OK(pinn_graph_launch(graph, 1));
+        if (i == BUILDS / 10) CUDA(cudaMemGetInfo(&before, &total));
+    }
+    CUDA(cudaMemGetInfo(&after, &total));
+    ck_assert_uint_eq(stats_of(graph).builds, BUILDS);
+    ck_assert_uint_le(before, after + ((size_t)4 << 20)); /* a driver pool may still grow by a block, 900 leaks would be more */
+    for (int k = 0; k < 5; k++) pinn_plane_destroy(plane[k]);
+    pinn_plane_destroy(flag);
+}
+END_TEST
+
+/* ---- time ------------------------------------------------------------------------------------------------------------------ */
+
+/* Two kernels that spin for 50 ms on one thread each. */
+START_TEST(branches_run_beside_each_other) {
+    pinn_plane *x = new_word("x", 0), *y = new_word("y", 0);
+    OK(pinn_graph_begin(graph));
+    OK(pinn_graph_fork(graph));
+    OK(pinn_graph_branch(graph, "x"));
+    OK(record("slow", slow_cuda, x));
+    OK(pinn_graph_branch(graph, "y"));
+    OK(record("slow", slow_cuda, y));
+    OK(pinn_graph_join(graph));
+    OK(pinn_graph_build(graph));
+    OK(pinn_graph_launch(graph, 1));
+    double start = seconds();
+    OK(pinn_graph_launch(graph, 2));
+    double took = seconds() - start;
+    ck_assert_double_ge(took, 0.095);
+    ck_assert_double_lt(took, 0.170); /* one after the other: 0.2 */
+    pinn_plane_destroy(x);
+    pinn_plane_destroy(y);
+}
+END_TEST
+
+START_TEST(enqueue_of_a_loop_does_not_wait) {
+    if (tested != PINN_EXECUTOR_GRAPH || without_conditionals()) return; /* the others read the flag back */
+    pinn_plane *flag = new_word("flag", 1), *x = new_word("x", 0);
+    OK(pinn_graph_begin(graph));
+    OK(pinn_graph_while(graph, "loop", flag, 2, NULL));
+    OK(record("slow", slow_cuda, x));
+    OK(pinn_graph_end(graph));
+    OK(pinn_graph_build(graph));
+    OK(pinn_context_synchronize(context));
+    double start = seconds();
+    OK(pinn_graph_enqueue(graph, 1));
+    double back = seconds() - start;
+    OK(pinn_context_synchronize(context));
+    ck_assert_double_ge(seconds() - start, 0.095);
+    ck_assert_double_lt(back, 0.025);
+    pinn_plane_destroy(flag);
+    pinn_plane_destroy(x);
+}
+END_TEST
+
+/* ---- eager cuts, drivers --------------------------------------------------------------------------------------------------- */
+
+/* Copies by itself, then leaves work behind on the default stream. */
+static pinn_status use_device(void *user) {
+    doubling *own = user;
+    void *x = pinn_plane_address(own->plane);
+    pinn_run slow = {.stream = NULL, .write = &x}; /* *x = 1 after 50 ms */
+    if (cudaMemcpy(&own->seen[own->calls++], x, 4, cudaMemcpyDeviceToHost) != cudaSuccess) return PINN_DEVICE_FAILED;
+    return slow_cuda(&slow);
+}
+
+START_TEST(eager_cut_may_use_cuda) {
+    pinn_plane *x = new_word("x", 0), *y = new_word("y", 0);
+    doubling own = {.plane = x};
+    OK(pinn_graph_begin(graph));
+    OK(record("slow", slow_cuda, x));
+    OK(add(x, 41));
+    OK(pinn_graph_eager(graph, "device", use_device, &own, PINN_PLANES(x), PINN_PLANES(x)));
+    OK(twice(x, y));
+    OK(pinn_graph_launch(graph, 2));
+    ck_assert_int_eq(own.seen[0], 42); /* what was before it is done */
+    ck_assert_int_eq(own.seen[1], 42);
+    ck_assert_int_eq(value_of(y), 2); /* and what it left is waited for */
+    pinn_plane_destroy(x);
+    pinn_plane_destroy(y);
+}
+END_TEST
+
+static int told;
+
+static void count_told(void *user, const char *line) {
+    (void)user;
+    told += strstr(line, "has no conditional nodes") != NULL;
+}
+
+START_TEST(missing_conditionals_are_told_once) {
+    pinn_context *own;
+    pinn_graph *kept = graph;
+    pinn_context_options options = {.executor = tested, .message = count_told};
+    told = 0;
+    OK(pinn_context_create(&options, &own));
+    OK(pinn_graph_create(own, "own", &graph));
+    pinn_plane *x;
+    OK(pinn_plane_create(own, "x", PINN_DEVICE, 4, &x));
+    for (uint32_t i = 1; i <= 3; i++) {
+        OK(pinn_graph_begin(graph));
+        OK(pinn_graph_for(graph, "loop", i, NULL));
+        OK(add(x, 1));
+        OK(pinn_graph_end(graph));
+        OK(pinn_graph_launch(graph, 1));
+    }
+    ck_assert_int_eq(value_of(x), 6);
+    ck_assert_int_eq(told, tested == PINN_EXECUTOR_GRAPH && without_conditionals());
+    pinn_plane_destroy(x);
+    pinn_graph_destroy(graph);
+    pinn_context_destroy(own);
+    graph = kept;
+}
+END_TEST
+
+static TCase *device_block_case(void) {
+    TCase *tests = tcase_create("blocks");
+    tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_add_test(tests, bad_operation_in_a_body_is_named);
+    tcase_add_test(tests, fork_and_join_inside_an_operation_in_a_body_is_allowed);
+    tcase_add_test(tests, products_in_blocks_are_the_plain_ones);
+    tcase_add_test(tests, products_in_a_loop_leave_device_memory_flat);
+    tcase_add_test(tests, branches_run_beside_each_other);
+    tcase_add_test(tests, enqueue_of_a_loop_does_not_wait);
+    tcase_add_test(tests, eager_cut_may_use_cuda);
+    tcase_add_test(tests, missing_conditionals_are_told_once);
+    return tests;
+}
+
+#endif
