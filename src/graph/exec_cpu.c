@@ -37,18 +37,33 @@ static pinn_status open_cpu(pinn_context *context, const pinn_context_options *o
 
 static void close_cpu(pinn_context *context) { (void)context; }
 
+/* Large planes come as untouched zero pages, so that planning a run that would not fit costs no memory. The address to free stands in
+ * the word before the plane. */
 static pinn_status allocate_cpu(pinn_context *context, pinn_place place, size_t bytes, void **out) {
     (void)context, (void)place;
-    void *memory;
-    if (posix_memalign(&memory, ALIGNMENT, bytes) != 0) return pn_fail(PINN_NO_MEMORY, "out of memory");
-    memset(memory, 0, bytes);
-    *out = memory;
+    enum { LARGE = 1 << 20 };
+    void *memory = NULL;
+    char *plane;
+    if (bytes > SIZE_MAX - 2 * ALIGNMENT) return pn_fail(PINN_NO_MEMORY, "out of memory");
+    if (bytes >= LARGE)
+        memory = calloc(1, bytes + 2 * ALIGNMENT);
+    else if (posix_memalign(&memory, ALIGNMENT, bytes + ALIGNMENT) != 0)
+        memory = NULL;
+    if (!memory) return pn_fail(PINN_NO_MEMORY, "out of memory");
+    if (bytes >= LARGE)
+        plane = (char *)memory + 2 * ALIGNMENT - (uintptr_t)memory % ALIGNMENT;
+    else
+        plane = (char *)memset(memory, 0, bytes + ALIGNMENT) + ALIGNMENT;
+    memcpy(plane - sizeof memory, &memory, sizeof memory);
+    *out = plane;
     return PINN_OK;
 }
 
 static void release_cpu(pinn_context *context, pinn_place place, void *address) {
     (void)context, (void)place;
-    free(address);
+    void *memory = NULL;
+    if (address) memcpy(&memory, (char *)address - sizeof memory, sizeof memory);
+    free(memory);
 }
 
 static pinn_status check_cpu(pinn_context *context, const char *name, pinn_place place, const void *address) {
