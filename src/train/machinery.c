@@ -72,6 +72,22 @@ static pinn_status create_sampler(pinn_training *training, const size_t *offset)
     return status;
 }
 
+/* What every pass of a training has in common. */
+static pn_pass_spec pass_over(const pinn_training *training, const pn_pass_set *set, size_t sets, pinn_plane *points) {
+    return (pn_pass_spec){.context = training->context,
+                          .real = training->config->real,
+                          .tf32 = training->config->tf32,
+                          .lowering = training->lowering,
+                          .compile_for = training->compile_for,
+                          .network = training->network,
+                          .scope = training->problem->scope,
+                          .ir = training->problem->ir,
+                          .set = set,
+                          .sets = sets,
+                          .parameters = training->parameter,
+                          .points = points};
+}
+
 /* The pass that trains, or the one that stores its residuals. */
 static pinn_status create_pass(pinn_training *training, const size_t *offset, bool residuals, pn_pass **out) {
     const pn_problem *problem = training->problem;
@@ -92,22 +108,10 @@ static pinn_status create_pass(pinn_training *training, const size_t *offset, bo
                                .residual = residual + problem->set[s].first_term,
                                .residuals = problem->set[s].term_count,
                                .first_term = problem->set[s].first_term};
-    const pn_pass_spec spec = {.context = training->context,
-                               .real = training->config->real,
-                               .tf32 = training->config->tf32,
-                               .lowering = training->lowering,
-                               .compile_for = training->compile_for,
-                               .network = training->network,
-                               .scope = problem->scope,
-                               .ir = problem->ir,
-                               .set = set,
-                               .sets = problem->sets,
-                               .terms = problem->terms,
-                               .parameters = training->parameter,
-                               .points = m->points,
-                               .scale = m->scale,
-                               .evaluate = residuals,
-                               .residuals = residuals};
+    pn_pass_spec spec = pass_over(training, set, problem->sets, m->points);
+    spec.terms = problem->terms;
+    spec.scale = m->scale;
+    spec.evaluate = spec.residuals = residuals;
     status = pn_pass_create(&spec, out);
 fail:
     pn_free(residual);
@@ -237,19 +241,8 @@ pinn_status pn_training_create_evaluation(pinn_training *training) {
     PN_TRY(create_evaluation_planes(training));
     const pn_pass_set set = {
         .layout = &training->value_layout, .points = problem->evaluation_points, .point_columns = problem->coordinates};
-    const pn_pass_spec spec = {.context = training->context,
-                               .real = training->config->real,
-                               .tf32 = training->config->tf32,
-                               .lowering = training->lowering,
-                               .compile_for = training->compile_for,
-                               .network = training->network,
-                               .scope = problem->scope,
-                               .ir = problem->ir,
-                               .set = &set,
-                               .sets = 1,
-                               .parameters = training->parameter,
-                               .points = training->evaluation_points,
-                               .evaluate = true};
+    pn_pass_spec spec = pass_over(training, &set, 1, training->evaluation_points);
+    spec.evaluate = true;
     PN_TRY(pn_pass_create(&spec, &training->evaluation));
     PN_TRY(pinn_graph_begin(training->prediction_graph));
     PN_TRY(pn_pass_record(training->evaluation, training->prediction_graph));
