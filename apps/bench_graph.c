@@ -10,7 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+
+#include "core/clock.h"
 
 enum { UNROLLED = 8, GPU_COUNT = 4096, CPU_COUNT = 1, MOST_REPEATS = 101, MOST_NODES = 1000, KEY_SECONDS = 1000 };
 
@@ -20,11 +21,7 @@ typedef struct timing {
 
 /* ---- clocks -------------------------------------------------------------------------------------------------------------- */
 
-static double now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return 1e6 * (double)time.tv_sec + 1e-3 * (double)time.tv_nsec;
-}
+static double now(void) { return 1e6 * pn_clock(); }
 
 static int ascending(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;

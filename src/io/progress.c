@@ -6,9 +6,9 @@
 #include <stdarg.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "core/clock.h"
 #include "core/memory.h"
 #include "core/text.h"
 
@@ -20,19 +20,13 @@ struct pn_progress {
     pn_text text; /* that line */
 };
 
-static double now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
-
 pn_progress *pn_progress_create(FILE *stream, bool quiet) {
     if (quiet || !stream) return NULL;
     pn_progress *progress = pn_allocate(1, sizeof *progress);
     if (!progress) return NULL;
     progress->stream = stream;
     progress->terminal = isatty(fileno(stream));
-    progress->last = now();
+    progress->last = pn_clock();
     return progress;
 }
 
@@ -75,7 +69,7 @@ static void draw(pn_progress *progress) {
 void pn_progress_update(pn_progress *progress, const pn_progress_state *state, bool force) {
     if (!progress) return;
     flockfile(progress->stream);
-    const double time = now();
+    const double time = pn_clock();
     if (force || time - progress->last >= (progress->terminal ? 0.2 : 5.0)) {
         progress->last = time;
         describe(state, &progress->text);

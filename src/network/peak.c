@@ -2,8 +2,8 @@
 #include "network/peak.h"
 
 #include <omp.h>
-#include <time.h>
 
+#include "core/clock.h"
 #include "core/memory.h"
 #include "network/product.h"
 
@@ -14,12 +14,6 @@ typedef struct peak {
     bool tf32;
     size_t size;
 } peak;
-
-static double clock_now(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 static pn_product square(size_t n) { return (pn_product){.m = n, .n = n, .k = n, .batch = 1}; }
 
@@ -68,9 +62,9 @@ pinn_status pn_product_peak(pinn_context *context, pn_real real, bool tf32, doub
     PN_TRY(pinn_graph_operation(graph, &multiply, &p, sizeof p, PINN_PLANES(factor), PINN_PLANES(product)));
     PN_TRY(pinn_graph_launch(graph, 1));
     for (int i = 0; i < REPETITIONS; i++) {
-        double start = clock_now();
+        double start = pn_clock();
         PN_TRY(pinn_graph_launch(graph, repeat));
-        double rate = 2.0 * (double)(p.size * p.size * p.size) * (double)(copies * repeat) / (clock_now() - start);
+        double rate = 2.0 * (double)(p.size * p.size * p.size) * (double)(copies * repeat) / (pn_clock() - start);
         if (rate > best) best = rate;
     }
     *operations_per_second = best;

@@ -5,16 +5,9 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "pointwise/program.h"
 #include "train/training.h"
-
-double pn_clock(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 void pn_note(const pinn_training *training, const char *format, ...) {
     if (!training->message) return;
@@ -25,8 +18,6 @@ void pn_note(const pinn_training *training, const char *format, ...) {
     va_end(list);
     training->message(training->message_user, line);
 }
-
-pn_real pn_training_real(const pinn_training *training) { return training->config->real; }
 
 /* "auto", "cpu", "cuda", "cuda:N" -> an executor and a CUDA ordinal. */
 static pinn_status choose_device(const pinn_options *options, pinn_context_options *out) {

@@ -13,6 +13,7 @@
 
 #include <stdatomic.h>
 
+#include "core/clock.h"
 #include "core/memory.h"
 #include "io/progress.h"
 #include "io/run_directory.h"
@@ -134,8 +135,6 @@ pinn_status pn_blame(pinn_training *training);
 /* Final fields on the evaluation set -> relative_l2 and, with a run directory, solution.h5. */
 pinn_status pn_finish_solution(pinn_training *training);
 
-double pn_clock(void); /* seconds, monotonic */
 void pn_note(const pinn_training *training, const char *format, ...) __attribute__((format(printf, 2, 3)));
-pn_real pn_training_real(const pinn_training *training);
 
 #endif
