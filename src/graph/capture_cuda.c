@@ -1,10 +1,15 @@
 /* Stream capture of a list, node by node, so that whatever goes wrong can be told by the node's name.
  *
- * Every list is captured twice. The first capture is relaxed: it may load, which the first launch of a kernel does under the
- * driver's lazy loading and which a strict capture can refuse. Its graph is thrown away. The second is thread-local: CUDA then
- * refuses every call that would act at once instead of being recorded (allocation, event queries ...). Loading everything eagerly
- * (CUDA_MODULE_LOADING) would make the first one unnecessary, at the price of all of cuBLAS's kernels in memory and of changing the
- * caller's environment.
+ * Every list is captured at least twice, with the bodies of its if, while and for as if they stood there without them. The first
+ * capture is relaxed: it may load, which the first launch of a kernel does under the driver's lazy loading and which a strict
+ * capture can refuse. Its graph is thrown away. The second is thread-local: CUDA then refuses every call that would act at once
+ * instead of being recorded (allocation, event queries ...). Loading everything eagerly (CUDA_MODULE_LOADING) would make the first
+ * one unnecessary, at the price of all of cuBLAS's kernels in memory and of changing the caller's environment.
+ *
+ * A list with conditional nodes is then captured once more, with them. Not before: drivers free the graph of a body when its
+ * capture is broken or unjoined, though the conditional node owns it, and crash or hang when the capture around it ends (NVIDIA bug
+ * 6805256, https://github.com/NVIDIA/cuda-python/issues/2918). So only what was found capturable is captured into a body. That
+ * capture is relaxed, as it loads the setter kernels.
  */
 #include <nvtx3/nvToolsExt.h>
 
@@ -181,16 +186,16 @@ static pinn_status try_alone(pn_capture_job *job, size_t position) {
 }
 
 /* Some faults show only when the capture ends: work forked to another stream and not joined, memory nodes, pageable copies. Then
- * every node is captured alone, and the first that cannot be is the culprit. Bodies that were captured as if they were none are
- * looked at the same way. */
+ * every node is captured alone, and the first that cannot be is the culprit. The nodes of bodies are looked at the same way once,
+ * when everything is loaded, whatever the capture as a whole said: their rules are stricter. */
 static pinn_status capture_segment(pn_capture_job *job, size_t first, size_t end, pn_segment *segment) {
-    const bool flat = job->walk.conditional == pn_capture_bodies;
+    const bool bodies = job->walk.conditional == pn_capture_bodies && job->mode == cudaStreamCaptureModeThreadLocal;
     pinn_status status = try_entries(job, first, end, false, segment);
     if (job->named || (status != PINN_OK && !job->hidden)) goto fail;
     const bool search = status != PINN_OK;
     for (size_t i = first; i < end; i++) {
         const pn_graph_node *node = job->walk.list->node[i];
-        if (!stands_alone(node) || !(search || (flat && node->in_body))) continue;
+        if (!stands_alone(node) || !(search || (bodies && node->in_body))) continue;
         pinn_status found = try_alone(job, i);
         if (found != PINN_OK && (job->named || job->hidden)) return found;
         if (found != PINN_OK) status = found;
@@ -217,39 +222,42 @@ static pinn_status capture_list(pn_capture_job *job, pn_executable *executable) 
 }
 
 static pinn_status open_job(pn_capture_job *job, const pinn_graph *graph, const pn_list *list) {
-    const pn_device *device = graph->context->device;
     size_t count = 0;
     for (size_t i = 0; i < list->count; i++)
         count += pn_graph_node_is_conditional(list->node[i]) || list->node[i]->kind == PN_NODE_ELSE;
-    *job = (pn_capture_job){.walk = {.graph = graph,
-                                     .list = list,
-                                     .capturing = true,
-                                     .node = capture_node,
-                                     .conditional = device->conditionals ? pn_capture_conditional : pn_capture_bodies},
-                            .conditional = pn_allocate(count, sizeof *job->conditional),
-                            .body = pn_allocate(count, sizeof *job->body),
-                            .capacity = count};
+    *job = (pn_capture_job){
+        .walk = {.graph = graph, .list = list, .capturing = true, .node = capture_node, .conditional = pn_capture_bodies},
+        .conditional = pn_allocate(count, sizeof *job->conditional),
+        .body = pn_allocate(count, sizeof *job->body),
+        .capacity = count};
     return job->conditional && job->body ? PINN_OK : PN_NO_MEMORY("a captured graph");
 }
 
 pinn_status pn_capture(const pinn_graph *graph, const pn_list *list, pn_executable **out) {
     const pn_device *device = graph->context->device;
-    pn_executable *loading = NULL, *captured = NULL;
+    pn_executable *loading = NULL, *flat = NULL, *captured = NULL;
     pn_capture_job job = {0};
     size_t segments = 1;
     bool open = false;
     pinn_status status;
     for (size_t i = 0; i < list->count; i++) segments += list->node[i]->kind == PN_NODE_EAGER;
     PN_TRY(pn_executable_create(graph->context, segments, &loading));
+    PN_TRY(pn_executable_create(graph->context, segments, &flat));
     PN_TRY(pn_executable_create(graph->context, segments, &captured));
     PN_TRY(pn_executable_prepare(captured, graph, list));
     PN_TRY(open_job(&job, graph, list));
+    const bool with_nodes = device->conditionals && job.capacity > 0;
     pn_capture_open(); /* until its close, what is discarded waits */
     open = true;
     job.mode = cudaStreamCaptureModeRelaxed;
     PN_TRY(capture_list(&job, loading));
     job.mode = cudaStreamCaptureModeThreadLocal;
-    PN_TRY(capture_list(&job, captured));
+    PN_TRY(capture_list(&job, with_nodes ? flat : captured));
+    if (with_nodes) {
+        job.walk.conditional = pn_capture_conditional;
+        job.mode = cudaStreamCaptureModeRelaxed;
+        PN_TRY(capture_list(&job, captured));
+    }
     PN_TRY(pn_lane_use(graph->context, device->stream, 0));
     *out = captured;
     captured = NULL;
@@ -257,6 +265,7 @@ fail:
     /* A failure to return to the own stream comes only with a failure already being reported. */
     if (open && status != PINN_OK) pn_lane_use(graph->context, device->stream, 0);
     pn_executable_discard(loading);
+    pn_executable_discard(flat);
     pn_executable_discard(captured);
     if (open) pn_capture_close();
     pn_free(job.conditional);

@@ -138,8 +138,7 @@ typedef struct pn_capture_job {
 
 /* Conditional nodes for the if, while or for at `position`, with their bodies. */
 pinn_status pn_capture_conditional(pn_walk *walk, size_t position);
-/* Its bodies, one after the other, as if they were none: where the driver has no conditional nodes, to find what cannot be
- * captured. */
+/* Its bodies, one after the other, as if they were none: to find what cannot be captured. */
 pinn_status pn_capture_bodies(pn_walk *walk, size_t position);
 
 /* ---- lower_cuda.c, exec_eager_cuda.c --------------------------------------------------------------------------------------- */
