@@ -28,7 +28,7 @@
  * Host functions run on a thread of the CUDA runtime (or inside launch/enqueue on the CPU); they must not call this library with
  * the same context, nor from one CUDA context with another: such a call fails at once. An operation's form may read a context's and
  * a plane's properties (stream, address ...) and may destroy planes and graphs, which then go when the build or launch that runs it is
- * over; any other call from inside it with the same context fails at once.
+ * over; any other call from inside it with the same context fails at once, and so does a launch of any graph with an eager cut.
  *
  * Ownership. create/destroy pairs own; planes passed to a node are borrowed and must outlive the graph's use (a launch after a plane
  * was destroyed fails); names and argument bytes are copied. Functions return a status and write results through the last pointer

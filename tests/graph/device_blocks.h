@@ -210,6 +210,24 @@ START_TEST(eager_cut_may_use_cuda) {
 }
 END_TEST
 
+/* A library call that waits for all captures, on the thread that holds one. */
+static pinn_status wait_for_device_cuda(const pinn_run *run) { return pn_device_synchronize_all(run->context); }
+
+START_TEST(waiting_for_the_device_inside_an_operation_is_refused) {
+    pinn_plane *x = new_word("x", 0);
+    OK(pinn_graph_begin(graph));
+    OK(record("waits", wait_for_device_cuda, x));
+    FAILS(pinn_graph_build(graph), PINN_REFUSED,
+          "graph 'g', node 1 'waits' failed with PINN_REFUSED: it has to wait until no capture is open, and this thread is capturing "
+          "'waits'");
+    OK(pinn_graph_begin(graph));
+    OK(add(x, 1));
+    OK(pinn_graph_launch(graph, 1));
+    ck_assert_int_eq(value_of(x), 1);
+    pinn_plane_destroy(x);
+}
+END_TEST
+
 static int told;
 
 static void count_told(void *user, const char *line) {
@@ -252,6 +270,7 @@ static TCase *device_block_case(void) {
     tcase_add_test(tests, branches_run_beside_each_other);
     tcase_add_test(tests, enqueue_of_a_loop_does_not_wait);
     tcase_add_test(tests, eager_cut_may_use_cuda);
+    tcase_add_test(tests, waiting_for_the_device_inside_an_operation_is_refused);
     tcase_add_test(tests, missing_conditionals_are_told_once);
     return tests;
 }

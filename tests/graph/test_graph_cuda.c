@@ -2,6 +2,7 @@
 #include "pinn_graph.h"
 
 #ifdef PINN_HAVE_CUDA
+#include "graph/device.h"
 #define DEVICE_FORM(name) name##_cuda
 #else
 #define DEVICE_FORM(name) NULL
