@@ -282,8 +282,8 @@ typedef struct pinn_graph_stats {
 } pinn_graph_stats;
 
 void pinn_graph_get_stats(const pinn_graph *graph, pinn_graph_stats *out);
-/* The schedule in words, one node a line, bodies and branches indented: number, kind, name, planes with places and sizes, why it was
- * last rebuilt. Owned by the caller, freed with free(). Works on every executor and before a build. */
+/* The schedule in words, one node a line, bodies and branches indented: number, kind ("device" for a GPU node, whose device is this CPU on
+ * the CPU executor, as a line then says), name, planes with places and sizes, why it was last rebuilt. Owned by the caller, freed with free(). Works on every executor and before a build. */
 pinn_status pinn_graph_explain(const pinn_graph *graph, char **out);
 /* The same as a Graphviz digraph: bodies and branches are boxes, waits dashed arrows. */
 pinn_status pinn_graph_dot(const pinn_graph *graph, char **out);

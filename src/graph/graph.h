@@ -251,7 +251,7 @@ pinn_status pn_list_make_node(pinn_graph *graph, pn_graph_node_kind kind, const 
                               pn_graph_node **out);
 pinn_status pn_list_append(pinn_graph *graph, pn_graph_node *node);
 bool pn_planes_overlap(const pinn_plane *a, const pinn_plane *b); /* in at least one byte */
-const char *pn_graph_node_kind_name(pn_graph_node_kind kind);     /* "gpu", "host", "copy", "if" ... */
+const char *pn_graph_node_kind_name(pn_graph_node_kind kind);     /* "device", "host", "copy", "if" ... */
 static inline bool pn_graph_node_is_conditional(const pn_graph_node *node) {
     return node->kind == PN_NODE_IF || node->kind == PN_NODE_WHILE || node->kind == PN_NODE_FOR;
 }

@@ -136,6 +136,12 @@ static inline pinn_status fill(pinn_plane *x, uint8_t value) {
     return pinn_graph_operation(graph, &fill_operation, &arguments, sizeof arguments, PINN_NO_PLANES, PINN_PLANES(x));
 }
 
+/* What explain says below its first line. */
+static inline const char *explained_places(void) {
+    if (tested != PINN_EXECUTOR_CPU) return "";
+    return "  here device nodes run on this CPU and device planes are ordinary memory; places are kept as on a GPU\n";
+}
+
 static inline pinn_graph_stats stats_of(const pinn_graph *of) {
     pinn_graph_stats stats;
     pinn_graph_get_stats(of, &stats);
