@@ -52,10 +52,10 @@ static void step(machine *m) {
     operation_cpu(&pn_reduce_operation, &reduce,
                   ADDRESSES(m->partial, m->tile, NULL, m->column, m->weight, &m->hyper, &m->words, &m->loop),
                   ADDRESSES(m->gradient, m->squares, m->losses, &m->rates));
-    operation_cpu(&pn_adam_operation, &adam,
-                  ADDRESSES(m->gradient, m->squares, m->losses, &m->rates, &m->hyper, &m->words, m->ring, &m->loop, m->parameter,
-                            m->moments),
-                  ADDRESSES(m->parameter, m->moments, &m->words, m->ring, &m->loop));
+    operation_cpu(
+        &pn_adam_operation, &adam,
+        ADDRESSES(m->gradient, m->squares, m->losses, &m->rates, &m->hyper, &m->words, m->ring, &m->loop, m->parameter, m->moments),
+        ADDRESSES(m->parameter, m->moments, &m->words, m->ring, &m->loop));
 }
 
 /* The largest distance from the textbook's parameters over all steps; *clipped counts the steps that were clipped. */

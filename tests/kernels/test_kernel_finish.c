@@ -47,9 +47,10 @@ static void finish(state *s) {
     operation_cpu(&pn_reduce_operation, &reduce,
                   ADDRESSES(NULL, NULL, s->partial, s->column, s->weight, &s->hyper, &s->words, &s->loop),
                   ADDRESSES(&gradient, &squares, losses, &rates));
-    operation_cpu(&pn_adam_operation, &adam,
-                  ADDRESSES(&gradient, s->squares, losses, &rates, &s->hyper, &s->words, s->ring, &s->loop, &s->parameter, s->moments),
-                  ADDRESSES(&s->parameter, s->moments, &s->words, s->ring, &s->loop));
+    operation_cpu(
+        &pn_adam_operation, &adam,
+        ADDRESSES(&gradient, s->squares, losses, &rates, &s->hyper, &s->words, s->ring, &s->loop, &s->parameter, s->moments),
+        ADDRESSES(&s->parameter, s->moments, &s->words, s->ring, &s->loop));
 }
 
 START_TEST(schedule_constant) {

@@ -109,8 +109,8 @@ END_TEST
 /* Bits, or both not a number: which one, neither C nor CUDA says. */
 static void same_row(const double *cpu, const double *device, size_t count) {
     for (size_t i = 0; i < count; i++)
-        ck_assert_msg(cpu[i] == device[i] || (isnan(cpu[i]) && isnan(device[i])), "number %zu: %.17g on the CPU, %.17g on the device",
-                      i, cpu[i], device[i]);
+        ck_assert_msg(cpu[i] == device[i] || (isnan(cpu[i]) && isnan(device[i])),
+                      "number %zu: %.17g on the CPU, %.17g on the device", i, cpu[i], device[i]);
 }
 
 /* From the same sums and rates everything is the same, words and rows included. */
@@ -127,16 +127,17 @@ static void adam_case(pn_real real, size_t n, size_t squares, double bad_square,
     square[squares / 2] += bad_square;
     losses[TERMS + 17] += bad_loss;
     const size_t bytes = pn_real_bytes(real);
-    const operation_case c = {.operation = &pn_adam_operation,
-                              .arguments = &arguments,
-                              .argument_bytes = sizeof arguments,
-                              .buffer = {gradient, square, losses, &rates, hyper, &words, NULL, &loop, parameter, NULL},
-                              .bytes = {n * bytes, squares * sizeof(double), 2 * TERMS * sizeof(double), sizeof rates, sizeof *hyper,
-                                        sizeof words, RING * ROW * sizeof(double), sizeof loop, n * bytes, 2 * n * bytes},
-                              .buffers = 10,
-                              .reads = 10,
-                              .write = {8, 9, 5, 6, 7},
-                              .writes = 5};
+    const operation_case c = {
+        .operation = &pn_adam_operation,
+        .arguments = &arguments,
+        .argument_bytes = sizeof arguments,
+        .buffer = {gradient, square, losses, &rates, hyper, &words, NULL, &loop, parameter, NULL},
+        .bytes = {n * bytes, squares * sizeof(double), 2 * TERMS * sizeof(double), sizeof rates, sizeof *hyper, sizeof words,
+                  RING * ROW * sizeof(double), sizeof loop, n * bytes, 2 * n * bytes},
+        .buffers = 10,
+        .reads = 10,
+        .write = {8, 9, 5, 6, 7},
+        .writes = 5};
     void *cpu[BUFFERS], *device[BUFFERS];
     run_both(&c, 5, cpu, device);
     for (size_t i = 0; i < c.buffers; i++)

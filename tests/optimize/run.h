@@ -50,8 +50,8 @@ static inline void *run_read(pinn_plane *plane) {
 
 typedef struct run_settings {
     pn_hyper hyper;
-    uint64_t until;                  /* the chunk's end */
-    double bad_gradient, bad_loss;   /* one partial sum of each is so much larger */
+    uint64_t until;                /* the chunk's end */
+    double bad_gradient, bad_loss; /* one partial sum of each is so much larger */
 } run_settings;
 
 static inline run_settings run_default(uint64_t steps) {
@@ -142,7 +142,9 @@ static inline run_end run_ending(int i) {
     hyper->plain = 0;
     hyper->decay = (uint64_t)i % 3;
     switch (i) {
-    case 0: case 1: case 2: e.step = 19, e.stop = PN_STOP_STEP, e.rows = 11; break; /* 2 4 6 7 8 10 12 14 16 18 19 */
+    case 0:
+    case 1:
+    case 2: e.step = 19, e.stop = PN_STOP_STEP, e.rows = 11; break; /* 2 4 6 7 8 10 12 14 16 18 19 */
     case 3: e.settings.until = 13, e.step = 13, e.rows = 7; break;
     case 4: hyper->patience = 5, e.step = 6, e.stop = PN_STOP_PLATEAU, e.rows = 3; break; /* the same loss in every step */
     case 5: hyper->stop_loss = 1e9, e.step = 1, e.stop = PN_STOP_LOSS, e.rows = 1; break;
