@@ -34,6 +34,7 @@ typedef struct arguments {
     float *c;
     unsigned m, n, k;
     size_t stride_a, stride_b, stride_c; /* elements, from one of the batch to the next */
+    unsigned steps; /* stages of a tile */
     unsigned row_tiles, column_tiles, tiles;
 } arguments;
 
@@ -84,28 +85,26 @@ template <int ROWS, int THREADS, bool BY_K>
 struct loader {
     static constexpr int CHUNKS = (BY_K ? BK : ROWS) / 4, STEP = THREADS / CHUNKS, COUNT = (BY_K ? ROWS : BK) / STEP;
     const float *source;
-    size_t pitch; /* elements */
-    int outer, inner; /* how many rows, and elements of a row, are left from this thread's first chunk on */
+    int left; /* of m or n, from this thread's first chunk on */
+
+    static __device__ __forceinline__ unsigned first() { return threadIdx.x / CHUNKS; }
+    static __device__ __forceinline__ unsigned chunk() { return threadIdx.x % CHUNKS; }
+    static __device__ __forceinline__ size_t pitch(unsigned rows, unsigned k) { return BY_K ? k : rows; } /* elements */
 
     __device__ __forceinline__ void begin(const float *operand, unsigned rows, unsigned k, unsigned row) {
-        const unsigned first = threadIdx.x / CHUNKS, element = threadIdx.x % CHUNKS * 4;
-        pitch = BY_K ? k : rows;
-        outer = (int)((BY_K ? rows - row : k) - first);
-        inner = (int)((BY_K ? k : rows - row) - element);
-        source = operand + (BY_K ? (size_t)(row + first) * pitch + element : (size_t)first * pitch + row + element);
+        left = (int)(rows - row - (BY_K ? first() : 4 * chunk()));
+        source = operand + first() * pitch(rows, k) + 4 * chunk() + row * (BY_K ? (size_t)k : 1);
     }
-    __device__ __forceinline__ void copy(unsigned target) const {
-        const int first = threadIdx.x / CHUNKS, chunk = threadIdx.x % CHUNKS;
+    /* One stage from k = `at` on; moves on to the next. */
+    __device__ __forceinline__ void copy(unsigned target, unsigned rows, unsigned k, unsigned at) {
+        const int k_left = (int)(k - at - (BY_K ? 4 * chunk() : first()));
 #pragma unroll
         for (int i = 0; i < COUNT; i++) {
-            const int row = first + i * STEP;
-            copy_chunk(target + (unsigned)(row * CHUNKS + (chunk ^ swizzle<BY_K>(row))) * 16, source + i * STEP * pitch,
-                       i * STEP < outer && inner > 0);
+            const int row = first() + i * STEP;
+            copy_chunk(target + (unsigned)(row * CHUNKS + (chunk() ^ swizzle<BY_K>(row))) * 16, source + i * STEP * pitch(rows, k),
+                       (BY_K ? left : k_left) > i * STEP && (BY_K ? k_left : left) > 0);
         }
-    }
-    __device__ __forceinline__ void advance() {
-        (BY_K ? inner : outer) -= BK;
-        source += BY_K ? BK : BK * pitch;
+        source += BY_K ? BK : BK * pitch(rows, k);
     }
 };
 
@@ -138,9 +137,11 @@ static __device__ __forceinline__ void read_slab(const float *tile, int first, i
 /* ---- the kernel ------------------------------------------------------------------------------------------------------------------ */
 
 /* WINDOW: slabs whose products are added in the tensor core; 0 = one tf32 product, all of k. */
-template <int BM_, int BN_, int WM_, int WN_, int STAGES_, int BLOCKS_, int WINDOW_, int AHEAD_ = 1>
+enum loop { UNROLLED, ROLLED, AHEAD };
+template <int BM_, int BN_, int WM_, int WN_, int STAGES_, int BLOCKS_, int WINDOW_, loop LOOP_>
 struct shape {
-    static constexpr int BM = BM_, BN = BN_, WM = WM_, WN = WN_, STAGES = STAGES_, BLOCKS = BLOCKS_, WINDOW = WINDOW_, AHEAD = AHEAD_;
+    static constexpr int BM = BM_, BN = BN_, WM = WM_, WN = WN_, STAGES = STAGES_, BLOCKS = BLOCKS_, WINDOW = WINDOW_;
+    static constexpr loop LOOP = LOOP_;
     static constexpr int THREADS = BM / WM * (BN / WN) * 32, STAGE_BYTES = (BM + BN) * BK * (int)sizeof(float);
     static constexpr int MT = WM / 16, NT = WN / 8; /* a warp's tiles of 16 x 8 */
     static_assert(WM % 32 == 0 && WN % 32 == 0, "lanes read 32 rows together");
@@ -196,15 +197,39 @@ static __device__ __forceinline__ void multiply_slab(const float (&a)[S::WM / 8]
 template <class S, bool A_BY_K, bool B_BY_K>
 static __device__ __forceinline__ void multiply_stage(const float *a, const float *b, int first_row, int first_column,
                                                       float (&sum)[S::MT][S::NT][4]) {
-    float a_slab[S::AHEAD + 1][S::WM / 8][2], b_slab[S::AHEAD + 1][S::WN / 8][2], part[S::MT][S::NT][4];
+    float part[S::MT][S::NT][4];
+    if (S::LOOP == AHEAD) {
+        float a_slab[S::WM / 8][2], b_slab[S::WN / 8][2], a_next[S::WM / 8][2], b_next[S::WN / 8][2];
+        read_slab<S::BM, S::WM, A_BY_K>(a, first_row, 0, a_next);
+        read_slab<S::BN, S::WN, B_BY_K>(b, first_column, 0, b_next);
+#pragma unroll 1
+        for (int slab = 0; slab < SLABS; slab++) {
 #pragma unroll
-    for (int slab = 0; slab < SLABS + S::AHEAD; slab++) {
-        if (slab < SLABS) {
-            read_slab<S::BM, S::WM, A_BY_K>(a, first_row, slab, a_slab[slab % (S::AHEAD + 1)]);
-            read_slab<S::BN, S::WN, B_BY_K>(b, first_column, slab, b_slab[slab % (S::AHEAD + 1)]);
+            for (int r = 0; r < S::WM / 8; r++) a_slab[r][0] = a_next[r][0], a_slab[r][1] = a_next[r][1];
+#pragma unroll
+            for (int r = 0; r < S::WN / 8; r++) b_slab[r][0] = b_next[r][0], b_slab[r][1] = b_next[r][1];
+            if (slab + 1 < SLABS) {
+                read_slab<S::BM, S::WM, A_BY_K>(a, first_row, slab + 1, a_next);
+                read_slab<S::BN, S::WN, B_BY_K>(b, first_column, slab + 1, b_next);
+            }
+            multiply_slab<S>(a_slab, b_slab, slab, part, sum);
         }
-        const int now = slab - S::AHEAD;
-        if (now >= 0) multiply_slab<S>(a_slab[now % (S::AHEAD + 1)], b_slab[now % (S::AHEAD + 1)], now, part, sum);
+    } else if (S::LOOP == ROLLED) {
+#pragma unroll 1
+    for (int slab = 0; slab < SLABS; slab++) {
+            float a_slab[S::WM / 8][2], b_slab[S::WN / 8][2];
+            read_slab<S::BM, S::WM, A_BY_K>(a, first_row, slab, a_slab);
+            read_slab<S::BN, S::WN, B_BY_K>(b, first_column, slab, b_slab);
+        multiply_slab<S>(a_slab, b_slab, slab, part, sum);
+    }
+    } else {
+#pragma unroll
+    for (int slab = 0; slab < SLABS; slab++) {
+            float a_slab[S::WM / 8][2], b_slab[S::WN / 8][2];
+            read_slab<S::BM, S::WM, A_BY_K>(a, first_row, slab, a_slab);
+            read_slab<S::BN, S::WN, B_BY_K>(b, first_column, slab, b_slab);
+        multiply_slab<S>(a_slab, b_slab, slab, part, sum);
+    }
     }
 }
 
@@ -245,7 +270,6 @@ template <class S, bool A_BY_K, bool B_BY_K>
 static __global__ void __launch_bounds__(S::THREADS, S::BLOCKS) product_kernel(const __grid_constant__ arguments g) {
     extern __shared__ __align__(128) float shared[]; /* [STAGES][op(A): BM x BK, op(B): BN x BK] */
     const int warp = threadIdx.x / 32, first_row = warp / (S::BN / S::WN) * S::WM, first_column = warp % (S::BN / S::WN) * S::WN;
-    const unsigned steps = (g.k + BK - 1) / BK;
     loader<S::BM, S::THREADS, A_BY_K> a;
     loader<S::BN, S::THREADS, B_BY_K> b;
     unsigned next = blockIdx.x, ahead = 0; /* tile and step to be copied next */
@@ -257,11 +281,9 @@ static __global__ void __launch_bounds__(S::THREADS, S::BLOCKS) product_kernel(c
                 b.begin(g.b + p.batch * g.stride_b, g.n, g.k, p.column);
             }
             const unsigned target = shared_address(shared) + stage * S::STAGE_BYTES;
-            a.copy(target);
-            b.copy(target + S::BM * BK * (unsigned)sizeof(float));
-            a.advance();
-            b.advance();
-            if (++ahead == steps) ahead = 0, next += gridDim.x;
+            a.copy(target, g.m, g.k, ahead * BK);
+            b.copy(target + S::BM * BK * (unsigned)sizeof(float), g.n, g.k, ahead * BK);
+            if (++ahead == g.steps) ahead = 0, next += gridDim.x;
         }
         copy_commit(); /* a group even if empty: the wait counts groups */
     };
@@ -269,7 +291,7 @@ static __global__ void __launch_bounds__(S::THREADS, S::BLOCKS) product_kernel(c
     float sum[S::MT][S::NT][4] = {};
     int stage = 0;
     for (unsigned tile = blockIdx.x; tile < g.tiles; tile += gridDim.x) {
-        for (unsigned step = 0; step < steps; step++) {
+        for (unsigned step = 0; step < g.steps; step++) {
             copy_wait<S::STAGES - 2>();
             __syncthreads(); /* all have copied this stage and have done with the one before, which is filled next */
             fetch(stage == 0 ? S::STAGES - 1 : stage - 1);
@@ -302,27 +324,21 @@ static kernel describe(const char *name, double rate) {
 }
 
 static const kernel kernels[] = {
-    describe<shape<128, 128, 64, 32, 4, 1, 1, 1>>("float32 128x128/64x32 s4 b1 w1 a1", 1.0),
-    describe<shape<128, 128, 64, 32, 4, 1, 1, 0>>("float32 128x128/64x32 s4 b1 w1 a0", 1.0),
-    describe<shape<128, 128, 64, 32, 4, 1, 2, 1>>("float32 128x128/64x32 s4 b1 w2 a1", 1.0),
-    describe<shape<128, 128, 64, 32, 4, 1, 2, 0>>("float32 128x128/64x32 s4 b1 w2 a0", 1.0),
-    describe<shape<128, 128, 64, 32, 4, 1, 4, 1>>("float32 128x128/64x32 s4 b1 w4 a1", 1.0),
-    describe<shape<128, 128, 64, 32, 4, 1, 4, 0>>("float32 128x128/64x32 s4 b1 w4 a0", 1.0),
-    describe<shape<128, 128, 64, 32, 3, 2, 1, 0>>("float32 128x128/64x32 s3 b2 w1 a0", 1.0),
-    describe<shape<128, 128, 32, 64, 4, 1, 1, 0>>("float32 128x128/32x64 s4 b1 w1 a0", 1.0),
-    describe<shape<128, 64, 64, 32, 3, 2, 1, 0>>("float32 128x64/64x32 s3 b2 w1 a0", 1.0),
-    describe<shape<128, 64, 64, 32, 4, 2, 4, 0>>("float32 128x64/64x32 s4 b2 w4 a0", 1.0),
-    describe<shape<128, 64, 64, 32, 3, 3, 1, 0>>("float32 128x64/64x32 s3 b3 w1 a0", 1.0),
-    describe<shape<64, 64, 32, 32, 3, 3, 1, 0>>("float32 64x64/32x32 s3 b3 w1 a0", 1.0),
-    describe<shape<128, 128, 32, 32, 4, 1, 1, 0>>("float32 128x128/32x32 s4 b1 w1 a0", 1.0),
-    describe<shape<256, 128, 64, 64, 4, 1, 0, 1>>("tf32 256x128/64x64 s4 b1 w0 a1", 1.0),
-    describe<shape<256, 128, 64, 64, 4, 1, 0, 0>>("tf32 256x128/64x64 s4 b1 w0 a0", 1.0),
-    describe<shape<128, 256, 64, 64, 4, 1, 0, 0>>("tf32 128x256/64x64 s4 b1 w0 a0", 1.0),
-    describe<shape<128, 128, 64, 64, 3, 2, 0, 1>>("tf32 128x128/64x64 s3 b2 w0 a1", 1.0),
-    describe<shape<128, 128, 64, 64, 3, 2, 0, 0>>("tf32 128x128/64x64 s3 b2 w0 a0", 1.0),
-    describe<shape<128, 128, 64, 32, 3, 2, 0, 0>>("tf32 128x128/64x32 s3 b2 w0 a0", 1.0),
-    describe<shape<128, 64, 64, 32, 3, 3, 0, 1>>("tf32 128x64/64x32 s3 b3 w0 a1", 1.0),
-    describe<shape<64, 64, 32, 32, 3, 4, 0, 1>>("tf32 64x64/32x32 s3 b4 w0 a1", 1.0),
+    describe<shape<128, 128, 64, 32, 4, 1, 1, AHEAD>>("float32 128x128/64x32 s4 b1 w1 A", 1.0),
+    describe<shape<128, 128, 64, 32, 4, 1, 2, UNROLLED>>("float32 128x128/64x32 s4 b1 w2 U", 1.0),
+    describe<shape<128, 128, 64, 32, 4, 1, 4, UNROLLED>>("float32 128x128/64x32 s4 b1 w4 U", 1.0),
+    describe<shape<128, 128, 64, 32, 3, 2, 1, ROLLED>>("float32 128x128/64x32 s3 b2 w1 R", 1.0),
+    describe<shape<128, 128, 32, 32, 4, 1, 1, ROLLED>>("float32 128x128/32x32 s4 b1 w1 R", 1.0),
+    describe<shape<128, 64, 64, 32, 3, 3, 1, ROLLED>>("float32 128x64/64x32 s3 b3 w1 R", 1.0),
+    describe<shape<128, 64, 64, 32, 4, 2, 4, UNROLLED>>("float32 128x64/64x32 s4 b2 w4 U", 1.0),
+    describe<shape<128, 64, 32, 32, 4, 2, 1, ROLLED>>("float32 128x64/32x32 s4 b2 w1 R", 1.0),
+    describe<shape<64, 64, 32, 32, 3, 4, 1, ROLLED>>("float32 64x64/32x32 s3 b4 w1 R", 1.0),
+    describe<shape<256, 128, 64, 64, 4, 1, 0, UNROLLED>>("tf32 256x128/64x64 s4 b1 w0 U", 1.0),
+    describe<shape<128, 256, 64, 64, 4, 1, 0, UNROLLED>>("tf32 128x256/64x64 s4 b1 w0 U", 1.0),
+    describe<shape<128, 128, 64, 64, 3, 2, 0, UNROLLED>>("tf32 128x128/64x64 s3 b2 w0 U", 1.0),
+    describe<shape<128, 128, 64, 32, 3, 2, 0, UNROLLED>>("tf32 128x128/64x32 s3 b2 w0 U", 1.0),
+    describe<shape<128, 64, 64, 32, 3, 3, 0, UNROLLED>>("tf32 128x64/64x32 s3 b3 w0 U", 1.0),
+    describe<shape<64, 64, 32, 32, 3, 4, 0, UNROLLED>>("tf32 64x64/32x32 s3 b4 w0 U", 1.0),
 };
 static const size_t KERNELS = sizeof kernels / sizeof kernels[0];
 
@@ -375,7 +391,7 @@ extern "C" pinn_status pn_split_launch(const pn_product *p, size_t tile, void *s
     const kernel &k = kernels[tile];
     const void *entry = k.form[p->transpose_a ? TN : p->transpose_b ? NT : NN];
     arguments g = {(const float *)a, (const float *)b, (float *)c, (unsigned)p->m, (unsigned)p->n, (unsigned)p->k,
-                   p->stride_a,      p->stride_b,      p->stride_c};
+                   p->stride_a, p->stride_b, p->stride_c, (unsigned)((p->k + BK - 1) / BK)};
     if (!count_tiles(k, p, &g)) return pn_fail(PINN_UNSUPPORTED, "a product of more than %d tiles", INT32_MAX);
     const unsigned most = (unsigned)attribute(cudaDevAttrMultiProcessorCount) * k.blocks;
     cudaLaunchConfig_t config = {};
