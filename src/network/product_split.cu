@@ -148,44 +148,49 @@ struct shape {
     static_assert(WINDOW == 0 || SLABS % WINDOW == 0, "windows end with stages");
 };
 
+/* Rows g, g + 8 of tile i of 16 rows, then the same with k + 4: the order of the instruction's operand. */
 template <class S>
-static __device__ __forceinline__ void multiply_slab(const float (&a)[S::WM / 8][2], const float (&b)[S::WN / 8][2], int slab,
-                                                     float (&part)[S::MT][S::NT][4], float (&sum)[S::MT][S::NT][4]) {
+static __device__ __forceinline__ float pick(const float (&a)[S::WM / 8][2], int i, int q) {
+    return a[2 * i + q % 2][q / 2];
+}
+
+/* tf32 products. */
+template <class S>
+static __device__ __forceinline__ void multiply_slab_tf32(float (&a)[S::WM / 8][2], float (&b)[S::WN / 8][2], float (&sum)[S::MT][S::NT][4]) {
+#pragma unroll
+    for (int j = 0; j < S::NT; j++) b[j][0] = ready_for_cut(b[j][0]), b[j][1] = ready_for_cut(b[j][1]);
+#pragma unroll
+    for (int i = 0; i < S::MT; i++) {
+        float cut[4];
+#pragma unroll
+        for (int q = 0; q < 4; q++) cut[q] = ready_for_cut(pick<S>(a, i, q));
+#pragma unroll
+        for (int j = 0; j < S::NT; j++) multiply(sum[i][j], cut, b[j]);
+    }
+}
+
+/* Products of split operands; `part` is the tensor cores' sum since the window's first slab. */
+template <class S>
+static __device__ __forceinline__ void multiply_slab_split(const float (&a)[S::WM / 8][2], const float (&b)[S::WN / 8][2], int slab,
+                                                           float (&part)[S::MT][S::NT][4], float (&sum)[S::MT][S::NT][4]) {
     float b_hi[S::NT][2], b_lo[S::NT][2];
 #pragma unroll
-    for (int j = 0; j < S::NT; j++)
-#pragma unroll
-        for (int v = 0; v < 2; v++)
-            if (S::WINDOW > 0)
-                split(b[j][v], b_hi[j][v], b_lo[j][v]);
-            else
-                b_hi[j][v] = ready_for_cut(b[j][v]);
+    for (int j = 0; j < S::NT; j++) split(b[j][0], b_hi[j][0], b_lo[j][0]), split(b[j][1], b_hi[j][1], b_lo[j][1]);
 #pragma unroll
     for (int i = 0; i < S::MT; i++) {
         float hi[4], lo[4];
 #pragma unroll
-        for (int q = 0; q < 4; q++) { /* rows g, g + 8, then the same with k + 4 */
-            const float x = a[2 * i + q % 2][q / 2];
-            if (S::WINDOW > 0)
-                split(x, hi[q], lo[q]);
-            else
-                hi[q] = ready_for_cut(x);
-        }
-        if (S::WINDOW == 0) {
+        for (int q = 0; q < 4; q++) split(pick<S>(a, i, q), hi[q], lo[q]);
+        if (slab % S::WINDOW == 0)
 #pragma unroll
-            for (int j = 0; j < S::NT; j++) multiply(sum[i][j], hi, b_hi[j]);
-            continue;
-        }
+            for (int j = 0; j < S::NT; j++) part[i][j][0] = part[i][j][1] = part[i][j][2] = part[i][j][3] = 0;
 #pragma unroll
-        for (int j = 0; j < S::NT; j++) {
-            if (slab % (S::WINDOW > 0 ? S::WINDOW : 1) == 0) part[i][j][0] = part[i][j][1] = part[i][j][2] = part[i][j][3] = 0;
-            multiply(part[i][j], lo, b_hi[j]);
-        }
+        for (int j = 0; j < S::NT; j++) multiply(part[i][j], lo, b_hi[j]);
 #pragma unroll
         for (int j = 0; j < S::NT; j++) multiply(part[i][j], hi, b_lo[j]);
 #pragma unroll
         for (int j = 0; j < S::NT; j++) multiply(part[i][j], hi, b_hi[j]);
-        if ((slab + 1) % (S::WINDOW > 0 ? S::WINDOW : 1) == 0)
+        if ((slab + 1) % S::WINDOW == 0)
 #pragma unroll
             for (int j = 0; j < S::NT; j++)
 #pragma unroll
@@ -193,43 +198,44 @@ static __device__ __forceinline__ void multiply_slab(const float (&a)[S::WM / 8]
     }
 }
 
-/* One stage; a slab is read while the one before is multiplied. */
+template <class S>
+static __device__ __forceinline__ void multiply_slab(float (&a)[S::WM / 8][2], float (&b)[S::WN / 8][2], int slab,
+                                                     float (&part)[S::MT][S::NT][4], float (&sum)[S::MT][S::NT][4]) {
+    if constexpr (S::WINDOW == 0)
+        multiply_slab_tf32<S>(a, b, sum);
+    else
+        multiply_slab_split<S>(a, b, slab, part, sum);
+}
+
+template <class S, bool A_BY_K, bool B_BY_K>
+static __device__ __forceinline__ void read_slabs(const float *a, const float *b, int first_row, int first_column, int slab,
+                                                  float (&a_slab)[S::WM / 8][2], float (&b_slab)[S::WN / 8][2]) {
+    read_slab<S::BM, S::WM, A_BY_K>(a, first_row, slab, a_slab);
+    read_slab<S::BN, S::WN, B_BY_K>(b, first_column, slab, b_slab);
+}
+
 template <class S, bool A_BY_K, bool B_BY_K>
 static __device__ __forceinline__ void multiply_stage(const float *a, const float *b, int first_row, int first_column,
                                                       float (&sum)[S::MT][S::NT][4]) {
-    float part[S::MT][S::NT][4];
-    if (S::LOOP == AHEAD) {
-        float a_slab[S::WM / 8][2], b_slab[S::WN / 8][2], a_next[S::WM / 8][2], b_next[S::WN / 8][2];
-        read_slab<S::BM, S::WM, A_BY_K>(a, first_row, 0, a_next);
-        read_slab<S::BN, S::WN, B_BY_K>(b, first_column, 0, b_next);
+    float part[S::MT][S::NT][4], a_slab[S::WM / 8][2], b_slab[S::WN / 8][2];
+    if constexpr (S::LOOP == AHEAD) {
+        float a_next[S::WM / 8][2], b_next[S::WN / 8][2];
+        read_slabs<S, A_BY_K, B_BY_K>(a, b, first_row, first_column, 0, a_next, b_next);
 #pragma unroll 1
         for (int slab = 0; slab < SLABS; slab++) {
 #pragma unroll
             for (int r = 0; r < S::WM / 8; r++) a_slab[r][0] = a_next[r][0], a_slab[r][1] = a_next[r][1];
 #pragma unroll
             for (int r = 0; r < S::WN / 8; r++) b_slab[r][0] = b_next[r][0], b_slab[r][1] = b_next[r][1];
-            if (slab + 1 < SLABS) {
-                read_slab<S::BM, S::WM, A_BY_K>(a, first_row, slab + 1, a_next);
-                read_slab<S::BN, S::WN, B_BY_K>(b, first_column, slab + 1, b_next);
-            }
+            if (slab + 1 < SLABS) read_slabs<S, A_BY_K, B_BY_K>(a, b, first_row, first_column, slab + 1, a_next, b_next);
             multiply_slab<S>(a_slab, b_slab, slab, part, sum);
         }
-    } else if (S::LOOP == ROLLED) {
-#pragma unroll 1
-    for (int slab = 0; slab < SLABS; slab++) {
-            float a_slab[S::WM / 8][2], b_slab[S::WN / 8][2];
-            read_slab<S::BM, S::WM, A_BY_K>(a, first_row, slab, a_slab);
-            read_slab<S::BN, S::WN, B_BY_K>(b, first_column, slab, b_slab);
-        multiply_slab<S>(a_slab, b_slab, slab, part, sum);
-    }
     } else {
-#pragma unroll
-    for (int slab = 0; slab < SLABS; slab++) {
-            float a_slab[S::WM / 8][2], b_slab[S::WN / 8][2];
-            read_slab<S::BM, S::WM, A_BY_K>(a, first_row, slab, a_slab);
-            read_slab<S::BN, S::WN, B_BY_K>(b, first_column, slab, b_slab);
-        multiply_slab<S>(a_slab, b_slab, slab, part, sum);
-    }
+#pragma unroll S::LOOP == ROLLED ? 1 : SLABS
+        for (int slab = 0; slab < SLABS; slab++) {
+            read_slabs<S, A_BY_K, B_BY_K>(a, b, first_row, first_column, slab, a_slab, b_slab);
+            multiply_slab<S>(a_slab, b_slab, slab, part, sum);
+        }
     }
 }
 
@@ -355,12 +361,20 @@ extern "C" bool pn_split_takes(const pn_product *p, const void *a, const void *b
            aligned(a) && aligned(b) && aligned(c);
 }
 
-static bool count_tiles(const kernel &k, const pn_product *p, arguments *g) {
-    const size_t rows = (p->m + k.bm - 1) / k.bm, columns = (p->n + k.bn - 1) / k.bn, tiles = rows * columns * p->batch;
-    if (tiles / columns / rows != p->batch || tiles > INT32_MAX) return false;
+/* The sizes of a product cut into a kernel's tiles; false when they are too many. */
+static bool cut_tiles(const kernel &k, const pn_product *p, arguments *g) {
+    const size_t rows = (p->m + k.bm - 1) / k.bm, columns = (p->n + k.bn - 1) / k.bn;
+    if (p->batch > INT32_MAX / rows / columns) return false;
+    g->m = (unsigned)p->m;
+    g->n = (unsigned)p->n;
+    g->k = (unsigned)p->k;
+    g->stride_a = p->stride_a;
+    g->stride_b = p->stride_b;
+    g->stride_c = p->stride_c;
+    g->steps = (unsigned)((p->k + BK - 1) / BK);
     g->row_tiles = (unsigned)rows;
     g->column_tiles = (unsigned)columns;
-    g->tiles = (unsigned)tiles;
+    g->tiles = (unsigned)(rows * columns * p->batch);
     return true;
 }
 
@@ -378,7 +392,7 @@ extern "C" size_t pn_split_choose(const pn_product *p, bool tf32) {
     for (size_t i = 0; i < KERNELS; i++) {
         const kernel &k = kernels[i];
         arguments g;
-        if (k.tf32 != tf32 || k.bytes > bytes || multiprocessors == 0 || !count_tiles(k, p, &g)) continue;
+        if (k.tf32 != tf32 || k.bytes > bytes || multiprocessors == 0 || !cut_tiles(k, p, &g)) continue;
         const double rounds = (g.tiles + multiprocessors - 1) / multiprocessors, time = rounds * k.bm * k.bn / k.rate;
         if (best != SIZE_MAX && time >= least) continue;
         best = i;
@@ -390,9 +404,11 @@ extern "C" size_t pn_split_choose(const pn_product *p, bool tf32) {
 extern "C" pinn_status pn_split_launch(const pn_product *p, size_t tile, void *stream, const void *a, const void *b, void *c) {
     const kernel &k = kernels[tile];
     const void *entry = k.form[p->transpose_a ? TN : p->transpose_b ? NT : NN];
-    arguments g = {(const float *)a, (const float *)b, (float *)c, (unsigned)p->m, (unsigned)p->n, (unsigned)p->k,
-                   p->stride_a, p->stride_b, p->stride_c, (unsigned)((p->k + BK - 1) / BK)};
-    if (!count_tiles(k, p, &g)) return pn_fail(PINN_UNSUPPORTED, "a product of more than %d tiles", INT32_MAX);
+    arguments g = {};
+    g.a = (const float *)a;
+    g.b = (const float *)b;
+    g.c = (float *)c;
+    if (!cut_tiles(k, p, &g)) return pn_fail(PINN_UNSUPPORTED, "a product of more than %d tiles", INT32_MAX);
     const unsigned most = (unsigned)attribute(cudaDevAttrMultiProcessorCount) * k.blocks;
     cudaLaunchConfig_t config = {};
     config.gridDim = dim3(g.tiles < most ? g.tiles : most);
