@@ -26,8 +26,8 @@ struct arguments {
     member set[MEMBERS];
 };
 
-constexpr int padded(int columns) { return (columns + 7) / 8 * 8; }
-constexpr int most(int a, int b) { return a > b ? a : b; }
+__host__ __device__ constexpr int padded(int columns) { return (columns + 7) / 8 * 8; }
+__host__ __device__ constexpr int most(int a, int b) { return a > b ? a : b; }
 constexpr int THREADS = 32 * WARPS;
 constexpr int WIDTH_STEPS = padded(WIDTH) / 8, FIRST_STEPS = padded(FIRST) / 8;
 constexpr int WEIGHT_FIRST = padded(FIRST) * WEIGHT_STRIDE, WEIGHT_NEXT = padded(WIDTH) * WEIGHT_STRIDE;

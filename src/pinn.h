@@ -43,7 +43,8 @@ typedef struct pinn_options { /* all strings borrowed during pinn_training_creat
     bool has_seed;          /* `seed` replaces the file's */
     uint64_t seed;          /* 0 to 2^63 - 1, as TOML's integers: the run's config.toml holds it */
     FILE *progress;         /* progress lines; NULL = none */
-    void (*message)(void *user, const char *line); /* warnings and notes; NULL = none */
+    /* Warnings and notes, whole lines; NULL = none. May write to `progress` or to the same terminal: a live line makes room. */
+    void (*message)(void *user, const char *line);
     void *message_user;
 } pinn_options;
 

@@ -8,3 +8,8 @@ set(tile_parts ${CMAKE_SOURCE_DIR}/kernels/tile_products.cuh ${CMAKE_SOURCE_DIR}
 add_custom_command(OUTPUT ${tile_text} DEPENDS ${tile_parts} ${CMAKE_SOURCE_DIR}/cmake/text_to_c.cmake
   COMMAND ${CMAKE_COMMAND} -DOUT=${tile_text} "-DPARTS=${tile_parts}" -P ${CMAKE_SOURCE_DIR}/cmake/text_to_c.cmake VERBATIM)
 target_sources(pn_network PRIVATE ${tile_text})
+# -fmad=false is the twin of -ffp-contract=off.
+target_compile_options(pn_network PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-fmad=false -Xcompiler=-Wall,-Wextra>)
+if(PINN_HAVE_CUDA AND PINN_WERROR)
+  target_compile_options(pn_network PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:--Werror=all-warnings>)
+endif()

@@ -69,19 +69,25 @@ fail:
 }
 
 pinn_status pn_code_load(const pinn_context *context, const char *name, const void *image, pn_code **out) {
+    pinn_status status = pn_enter_or_eager(context, __func__); /* a host function must not call CUDA, and may be waited for below */
+    if (status != PINN_OK) return status;
     pn_code *code = pn_allocate(1, sizeof *code);
     if (!code) return PN_NO_MEMORY("a kernel");
     code->release.run = unload;
     code->device = ordinal(context);
-    pn_exclusive_open(); /* loading may synchronize: no other thread's capture would survive that */
-    const pinn_status status = load(context, name, image, code);
-    pn_exclusive_close();
+    status = pn_exclusive_open(); /* loading may synchronize: no other thread's capture would survive that */
     if (status != PINN_OK) {
-        pn_free(code);
-        return status;
+        pn_fail_within(status, "loading kernel '%s'", name);
+        goto fail;
     }
+    status = load(context, name, image, code);
+    pn_exclusive_close();
+    if (status != PINN_OK) goto fail;
     *out = code;
     return PINN_OK;
+fail:
+    pn_free(code);
+    return status;
 }
 
 void pn_code_unload(pn_code *code) {

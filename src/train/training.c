@@ -16,7 +16,9 @@ void pn_note(const pinn_training *training, const char *format, ...) {
     va_start(list, format);
     vsnprintf(line, sizeof line, format, list);
     va_end(list);
+    pn_progress_pause(training->progress);
     training->message(training->message_user, line);
+    pn_progress_resume(training->progress);
 }
 
 /* "auto", "cpu", "cuda", "cuda:N" -> an executor and a CUDA ordinal. */
