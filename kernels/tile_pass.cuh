@@ -38,7 +38,7 @@ constexpr int FIRST_SUM = FIRST_TRAINED * FIRST_VECTORS;
 
 struct shared_memory {
     alignas(16) T a[ROWS * STRIDE], b[ROWS * STRIDE], weight[WEIGHTS];
-    alignas(16) T keep[KEEP_SHARED ? KEEP_BLOCK : 4];
+    alignas(16) T keep[KEEP_SHARED && KEEP_BLOCK ? KEEP_BLOCK : 4];
     T vector[(VECTOR_ROWS + FIELDS) * VECTOR];
     T sum[UNITS_MOST * SUM_VECTORS * VECTOR];
     T raw[RAW_MOST * FIELDS], adjoint[ROWS * FIELDS], bias[FIELDS], scale[TERMS];

@@ -145,7 +145,7 @@ static void size_memory(const pn_pass *pass, pn_tile_plan *plan) {
     plan->gradient_row = round_up(plan->first * plan->width + (plan->hidden - 1) * plan->width * plan->width +
                                       plan->sum_vectors * plan->width + fields, ELEMENT_ALIGNMENT);
     const size_t vector_rows = plan->first_vectors + plan->hidden * plan->vectors;
-    const size_t elements = 2 * plan->rows * plan->stride + plan->weights + (plan->choice.keep_shared ? plan->keep_block : 4) +
+    const size_t elements = 2 * plan->rows * plan->stride + plan->weights + (plan->choice.keep_shared && plan->keep_block ? plan->keep_block : 4) +
                             (vector_rows + fields) * plan->vector + plan->units_most * plan->sum_vectors * plan->vector +
                             (plan->splits_most + 1) * plan->rows * fields + fields + pass->terms +
                             plan->points_most * plan->columns_most + plan->warps * fields;
