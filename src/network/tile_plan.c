@@ -195,11 +195,12 @@ static double expected_time(const pn_pass *pass, const pn_tile_plan *plan) {
     const double barriers = 12.0e4 * stages;
     double traffic = 2.0 * stages * width * width * 12.0;                            /* partial gradients */
     if (!plan->choice.keep_shared) traffic += 20.0 * (stages - 1.0) * rows * width;
-    if (!plan->choice.weights_all) traffic += 2.0 * stages * width * width * 20.0;
+    if (!plan->choice.weights_all) traffic += 1.0e6 * stages;                        /* waits for each layer's weights, twice */
     return rounds * ((products + pointwise) / busy + barriers + traffic);
 }
 
 static void choose(const pn_pass *pass, const pn_tile_limits *limits, pn_tile_plan *plan, bool *found) {
+    const size_t tiles = padded(plan->width) / 8;
     pn_tile_choice best = {0};
     double least = 0;
     *found = false;
@@ -207,7 +208,7 @@ static void choose(const pn_pass *pass, const pn_tile_limits *limits, pn_tile_pl
         for (unsigned splits = 1; units * splits <= WARPS_MOST; splits++)
             for (int memory = 0; memory < 4; memory++) {
                 plan->choice = (pn_tile_choice){units, splits, memory < 2, memory % 2 == 0};
-                if (units * splits < 4 || !size_plan(pass, limits, plan)) continue;
+                if (tiles % splits || units * splits < 4 || !size_plan(pass, limits, plan)) continue; /* no warp with fewer columns */
                 const double time = expected_time(pass, plan);
                 if (*found && time >= least) continue;
                 *found = true;

@@ -1,4 +1,5 @@
 /* Without the CUDA Toolkit there is no device code to load. */
+#include "core/status.h"
 #include "pointwise/code.h"
 
 static pinn_status unsupported(void) { return pn_fail(PINN_UNSUPPORTED, "this build has no CUDA: build it where the CUDA Toolkit is installed"); }
