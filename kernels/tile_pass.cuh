@@ -59,7 +59,13 @@ template <typename G> struct layout {
     static constexpr int REGISTERS = M_TILES * N_TILES * 4;
     typedef T tile[M_TILES][N_TILES][4];
     static __device__ __forceinline__ int unit() { return threadIdx.x / 32 / G::SPLITS; }
-    static __device__ __forceinline__ int first_column() { return threadIdx.x / 32 % G::SPLITS * N_TILES * 8; }
+    static __device__ __forceinline__ int split() { return threadIdx.x / 32 % G::SPLITS; }
+    static __device__ __forceinline__ int first_column() { return split() * N_TILES * 8; }
+    /* the lane's column e of tile n; column 0 beyond the last, where what is computed is thrown away */
+    static __device__ __forceinline__ int column(int n, int e) {
+        const int own = first_column() + 8 * n + lane_column() + e;
+        return own < padded(WIDTH) ? own : 0;
+    }
     static __device__ __forceinline__ bool active() { return unit() < G::UNITS; }
     static __device__ __forceinline__ int first_row() { return unit() * UNIT_ROWS; }
     static __device__ __forceinline__ int row(int channel, int point) { return first_row() + (EVEN ? 8 : 16) * channel + 8 * point + lane_row(); }
@@ -132,6 +138,15 @@ template <typename G> static __device__ __forceinline__ void gather(typename lay
     for (int c = 0; c < G::C; c++) out[c] = layout<G>::at(z, c, p, n, e);
 }
 
+template <int M, int N> static __device__ __forceinline__ void copy_tile(const T (&from)[M][N][4], T (&to)[M][N][4]) {
+#pragma unroll
+    for (int m = 0; m < M; m++)
+#pragma unroll
+        for (int n = 0; n < N; n++)
+#pragma unroll
+            for (int i = 0; i < 4; i++) to[m][n][i] = from[m][n][i];
+}
+
 static __device__ __forceinline__ void vectors_at(const shared_memory &s, int stage, int column, T (&v)[VECTORS]) {
 #pragma unroll
     for (int k = 0; k < VECTORS; k++) v[k] = s.vector[(FIRST_VECTORS + (stage - 1) * VECTORS + k) * VECTOR + column];
@@ -144,9 +159,8 @@ template <typename G> static __device__ __forceinline__ void hidden_forward(cons
     for (int n = 0; n < L::N_TILES; n++)
 #pragma unroll
         for (int e = 0; e < 2; e++) {
-            const int column = L::first_column() + 8 * n + lane_column() + e;
             T v[VECTORS];
-            vectors_at(s, stage, column < padded(WIDTH) ? column : 0, v);
+            vectors_at(s, stage, L::column(n, e), v);
 #pragma unroll
             for (int p = 0; p < L::LANE_POINTS; p++) {
                 T in[G::C], out[G::C];
@@ -167,9 +181,8 @@ static __device__ __forceinline__ void hidden_backward(shared_memory &s, int sta
     for (int n = 0; n < L::N_TILES; n++)
 #pragma unroll
         for (int e = 0; e < 2; e++) {
-            const int column = L::first_column() + 8 * n + lane_column() + e;
             T v[VECTORS];
-            vectors_at(s, stage, column < padded(WIDTH) ? column : 0, v);
+            vectors_at(s, stage, L::column(n, e), v);
 #pragma unroll
             for (int k = 0; k < VECTORS; k++) sum[k][n][e] = 0;
 #pragma unroll
@@ -208,7 +221,7 @@ template <typename G> static __device__ __forceinline__ void store_tile(typename
 }
 
 /* Each lane's own values, sixteen bytes at a time; threads side by side. */
-template <typename G> static __device__ __forceinline__ T *keep_place(T *keep, int stage, int i) {
+static __device__ __forceinline__ T *keep_place(T *keep, int stage, int i) {
     constexpr int at_once = 16 / sizeof(T);
     return keep + (stage - 1) * KEEP_STAGE + (i / at_once * THREADS + threadIdx.x) * at_once;
 }
@@ -221,7 +234,7 @@ template <typename G> static __device__ __forceinline__ void keep_tile(T *keep, 
         quad q;
 #pragma unroll
         for (int k = 0; k < at_once; k++) q.value[k] = value[i + k];
-        *(quad *)keep_place<G>(keep, stage, i) = q;
+        *(quad *)keep_place(keep, stage, i) = q;
     }
 }
 template <typename G> static __device__ __forceinline__ void kept_tile(T *keep, int stage, typename layout<G>::tile &z) {
@@ -229,7 +242,7 @@ template <typename G> static __device__ __forceinline__ void kept_tile(T *keep, 
     T *value = &z[0][0][0];
 #pragma unroll
     for (int i = 0; i < layout<G>::REGISTERS; i += at_once) {
-        const quad q = *(const quad *)keep_place<G>(keep, stage, i);
+        const quad q = *(const quad *)keep_place(keep, stage, i);
 #pragma unroll
         for (int k = 0; k < at_once; k++) value[i + k] = q.value[k];
     }
@@ -237,7 +250,7 @@ template <typename G> static __device__ __forceinline__ void kept_tile(T *keep, 
 
 /* ---- stage 0 ------------------------------------------------------------------------------------------------------------------ */
 
-template <typename G> static __device__ __forceinline__ void coordinates_at(const shared_memory &s, int point, T (&x)[COORDINATES]) {
+static __device__ __forceinline__ void coordinates_at(const shared_memory &s, int point, T (&x)[COORDINATES]) {
 #pragma unroll
     for (int i = 0; i < COORDINATES; i++) x[i] = s.coordinate[i * POINTS_MOST + point];
 }
@@ -249,8 +262,7 @@ static __device__ __forceinline__ void first_vectors_at(const shared_memory &s, 
 /* Jets of the first columns; lane j gives column j of each of FIRST_BLOCKS blocks. */
 template <typename G> static __device__ void first_forward(const shared_memory &s, T *to) {
     typedef layout<G> L;
-    const int split = threadIdx.x / 32 % G::SPLITS;
-    for (int tile = split; tile < padded(FIRST_LANES) / 8; tile += G::SPLITS)
+    for (int tile = L::split(); tile < padded(FIRST_LANES) / 8; tile += G::SPLITS)
 #pragma unroll
         for (int e = 0; e < 2; e++) {
             const int j = 8 * tile + lane_column() + e;
@@ -260,7 +272,7 @@ template <typename G> static __device__ void first_forward(const shared_memory &
 #pragma unroll
             for (int p = 0; p < L::LANE_POINTS; p++) {
                 T x[COORDINATES], out[FIRST_BLOCKS * G::C];
-                coordinates_at<G>(s, L::point(p), x);
+                coordinates_at(s, L::point(p), x);
                 G::first(x, v, out);
 #pragma unroll
                 for (int b = 0; b < FIRST_BLOCKS; b++)
@@ -279,15 +291,14 @@ template <typename G> static __device__ __forceinline__ void first_backward(shar
         for (int n = 0; n < L::N_TILES; n++)
 #pragma unroll
             for (int e = 0; e < 2; e++) {
-                const int column = L::first_column() + 8 * n + lane_column() + e;
                 T v[FIRST_VECTORS];
-                first_vectors_at(s, column < padded(WIDTH) ? column : 0, v);
+                first_vectors_at(s, L::column(n, e), v);
 #pragma unroll
                 for (int k = 0; k < FIRST_VECTORS; k++) sum[k][n][e] = 0;
 #pragma unroll
                 for (int p = 0; p < L::LANE_POINTS; p++) {
                     T x[COORDINATES], seed[G::C], part[FIRST_VECTORS];
-                    coordinates_at<G>(s, L::point(p), x);
+                    coordinates_at(s, L::point(p), x);
                     gather<G>(da, p, n, e, seed);
                     G::first_adjoint(x, v, seed, part);
 #pragma unroll
@@ -304,7 +315,6 @@ template <typename G> static __device__ __forceinline__ void first_backward(shar
 /* A lane's part of the raw fields, summed over the four lanes of a row. `a`: the last stage's output. */
 template <typename G> static __device__ __forceinline__ void store_raw(shared_memory &s, typename layout<G>::tile &a) {
     typedef layout<G> L;
-    const int split = threadIdx.x / 32 % G::SPLITS;
 #pragma unroll
     for (int p = 0; p < L::LANE_POINTS; p++)
 #pragma unroll
@@ -322,13 +332,13 @@ template <typename G> static __device__ __forceinline__ void store_raw(shared_me
                     }
                 sum += __shfl_xor_sync(~0u, sum, 1);
                 sum += __shfl_xor_sync(~0u, sum, 2);
-                if (threadIdx.x % 4 == 0) s.raw[(split * ROWS + L::row(c, p)) * FIELDS + f] = sum;
+                if (threadIdx.x % 4 == 0) s.raw[(L::split() * ROWS + L::row(c, p)) * FIELDS + f] = sum;
             }
 }
 
-/* One thread a point. `valid`: points of the tile; the others repeat the last one and count for nothing. */
 template <int SET> struct set_of; /* GEOMETRIC, RESIDUALS, TERM and residual() of a point set */
 
+/* One thread a point. `valid`: points of the tile; the others repeat the last one and count for nothing. */
 template <typename G, int SET> static __device__ __forceinline__ void residuals(shared_memory &s, int valid) {
     typedef layout<G> L;
     typedef set_of<SET> S;
@@ -394,7 +404,7 @@ template <typename G> static __device__ __forceinline__ void turn_back(shared_me
         for (int n = 0; n < L::N_TILES; n++)
 #pragma unroll
             for (int e = 0; e < 2; e++) {
-                const int column = L::first_column() + 8 * n + lane_column() + e, inside = column < padded(WIDTH) ? column : 0;
+                const int inside = L::column(n, e);
                 T v[VECTORS], in[G::C], out[G::C];
                 vectors_at(s, HIDDEN, inside, v);
                 gather<G>(z, p, n, e, in);
@@ -416,12 +426,7 @@ template <typename G> static __device__ __forceinline__ void turn_back(shared_me
     for (int f = 0; f < FIELDS; f++)
         add_columns(sum[f], sum_row(s, L::unit(), FIRST_SUM + HIDDEN * VECTORS + f), L::first_column(), padded(WIDTH));
     hidden_backward<G>(s, HIDDEN, z, da);
-#pragma unroll
-    for (int m = 0; m < L::M_TILES; m++)
-#pragma unroll
-        for (int n = 0; n < L::N_TILES; n++)
-#pragma unroll
-            for (int i = 0; i < 4; i++) z[m][n][i] = da[m][n][i];
+    copy_tile(da, z);
 }
 
 /* ---- weight gradients --------------------------------------------------------------------------------------------------------- */
@@ -515,12 +520,7 @@ static __device__ __forceinline__ void run_tile(const arguments &a, shared_memor
 
     if (active) {
         typename L::tile out;
-#pragma unroll
-        for (int m = 0; m < L::M_TILES; m++)
-#pragma unroll
-            for (int n = 0; n < N; n++)
-#pragma unroll
-                for (int i = 0; i < 4; i++) out[m][n][i] = z[m][n][i];
+        copy_tile(z, out);
         hidden_forward<G>(s, HIDDEN, out);
         store_raw<G>(s, out);
     }

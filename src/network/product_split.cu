@@ -302,21 +302,20 @@ typedef struct kernel {
     bool tf32;
     unsigned bm, bn, threads, blocks; /* blocks: a multiprocessor's at a time */
     int bytes;                        /* of shared memory a block */
-    double rate;                      /* relative: operations a second of a multiprocessor that is full of such tiles */
     const void *form[FORMS];
 } kernel;
 
 template <class S>
-static kernel describe(const char *name, double rate) {
-    return {name, S::WINDOW == 0, S::BM, S::BN, S::THREADS, S::BLOCKS, S::STAGES * S::STAGE_BYTES, rate,
+static kernel describe(const char *name) {
+    return {name, S::WINDOW == 0, S::BM, S::BN, S::THREADS, S::BLOCKS, S::STAGES * S::STAGE_BYTES,
             {(const void *)product_kernel<S, true, false>, (const void *)product_kernel<S, true, true>,
              (const void *)product_kernel<S, false, false>}};
 }
 
-/* The fastest of fifteen shapes on an H200; all tiles of one accuracy need the same window. */
+/* One an accuracy: the fastest of fifteen shapes on an H200. */
 static const kernel kernels[] = {
-    describe<shape<128, 64, 64, 32, 4, 2, 4>>("float32 128x64", 1.0),
-    describe<shape<128, 128, 64, 64, 3, 2, 0>>("tf32 128x128", 1.0),
+    describe<shape<128, 64, 64, 32, 4, 2, 4>>("float32 128x64"),
+    describe<shape<128, 128, 64, 64, 3, 2, 0>>("tf32 128x128"),
 };
 static const size_t KERNELS = sizeof kernels / sizeof kernels[0];
 
@@ -356,21 +355,13 @@ static int attribute(cudaDeviceAttr which) {
     return cudaGetDevice(&device) == cudaSuccess && cudaDeviceGetAttribute(&value, which, device) == cudaSuccess ? value : 0;
 }
 
-/* Every multiprocessor works at its rate until the one with the most tiles has done. */
 extern "C" size_t pn_split_choose(const pn_product *p, bool tf32) {
-    const int multiprocessors = attribute(cudaDevAttrMultiProcessorCount), bytes = attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
-    size_t best = SIZE_MAX;
-    double least = 0;
+    const int bytes = attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
     for (size_t i = 0; i < KERNELS; i++) {
-        const kernel &k = kernels[i];
         arguments g;
-        if (k.tf32 != tf32 || k.bytes > bytes || multiprocessors == 0 || !cut_tiles(k, p, &g)) continue;
-        const double rounds = (g.tiles + multiprocessors - 1) / multiprocessors, time = rounds * k.bm * k.bn / k.rate;
-        if (best != SIZE_MAX && time >= least) continue;
-        best = i;
-        least = time;
+        if (kernels[i].tf32 == tf32 && kernels[i].bytes <= bytes && cut_tiles(kernels[i], p, &g)) return i;
     }
-    return best;
+    return SIZE_MAX;
 }
 
 extern "C" pinn_status pn_split_launch(const pn_product *p, size_t tile, void *stream, const void *a, const void *b, void *c) {

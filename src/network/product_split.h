@@ -17,7 +17,7 @@ bool pn_split_is_tf32(size_t tile);
 /* Whether such kernels take the product at all: not both operands transposed, rows and strides in memory multiples of 16 bytes,
  * addresses too. */
 bool pn_split_takes(const pn_product *product, const void *a, const void *b, const void *c);
-/* The tile that is expected to be the fastest on the present device, SIZE_MAX if none fits it. */
+/* The tile of this accuracy, SIZE_MAX if it does not fit the present device or cannot cut the product. */
 size_t pn_split_choose(const pn_product *product, bool tf32);
 /* Launches on the stream (a cudaStream_t) of the present device; inside a capture too. The bits depend on the accuracy alone, not on
  * the tile or device. */

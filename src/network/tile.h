@@ -55,7 +55,7 @@ void pn_tile_choice_print(const pn_tile_choice *choice, char text[PN_TILE_CHOICE
 pinn_status pn_tile_choice_parse(const char *text, pn_tile_choice *out);
 
 /* Compiles the kernel that a GPU of this architecture would run for the pass, and throws it away. Errors as of pn_tile_plan_create. */
-pinn_status pn_tile_check(pn_pass *pass, const char *architecture);
+pinn_status pn_tile_check(const pn_pass *pass, const char *architecture);
 
 #define PN_TILE_KERNEL "pn_network_pass"
 /* Appends the kernel's text. It depends on programs, parameter offsets and the plan, not on numbers of points. */

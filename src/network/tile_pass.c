@@ -2,7 +2,6 @@
  *
  * Partials. Every block of the kernel writes one row of the gradient's partials and one of the losses'. A row holds the weight gradients of the
  * hidden layers, then the summed vectors, the output weights and the output bias. */
-#include <stdio.h>
 #include <string.h>
 
 #include "core/memory.h"
@@ -106,20 +105,13 @@ static pinn_status launch(const pinn_run *run) {
 
 /* ---- creation ------------------------------------------------------------------------------------------------------------------- */
 
-static pinn_status compile(pn_pass *pass, const char *architecture, bool load) {
+/* The kernel's machine code; `image` is the caller's (pn_free). */
+static pinn_status compile(const pn_pass *pass, const pn_tile_plan *plan, const char *architecture, void **image) {
     pinn_status status;
-    tiled *w = pass->lowered;
     pn_text source = {0};
-    void *image = NULL;
-    size_t bytes = 0;
-    PN_TRY(pn_tile_source(pass, &w->plan, &source));
-    PN_TRY(pn_kernel_compile(pn_text_get(&source), architecture, &image, &bytes));
-    if (load) {
-        PN_TRY(pn_code_load(pass->context, PN_TILE_KERNEL, image, &w->code));
-        PN_TRY(pn_code_share(w->code, w->plan.shared_bytes));
-    }
+    PN_TRY(pn_tile_source(pass, plan, &source));
+    PN_TRY(pn_kernel_compile(pn_text_get(&source), architecture, image, NULL));
 fail:
-    pn_free(image);
     pn_text_free(&source);
     return status;
 }
@@ -145,6 +137,7 @@ static pinn_status tiled_create(pn_pass *pass) {
     pn_tile_limits limits = {0};
     pn_tile_choice choice;
     bool given = false;
+    void *image = NULL;
     tiled *w = pn_allocate(1, sizeof *w);
     if (!w) return PN_NO_MEMORY("the network pass");
     pass->lowered = w;
@@ -157,28 +150,30 @@ static pinn_status tiled_create(pn_pass *pass) {
     PN_TRY(find_choice(pass, &choice, &given));
     PN_TRY(pn_tile_plan_create(pass, &limits, given ? &choice : NULL, &w->plan));
     PN_TRY(fill_arguments(pass));
-    PN_TRY(compile(pass, architecture, true));
+    PN_TRY(compile(pass, &w->plan, architecture, &image));
+    PN_TRY(pn_code_load(pass->context, PN_TILE_KERNEL, image, &w->code));
+    PN_TRY(pn_code_share(w->code, w->plan.shared_bytes));
     PN_TRY(place_partials(pass));
     pn_tile_choice_print(&w->plan.choice, pass->chosen);
     pass->cost.tile_points = w->plan.points_most;
     pass->cost.tile_groups = w->plan.blocks;
     if (pass->plane[PN_BASE_WORK]) pass->cost.workspace_bytes = pinn_plane_bytes(pass->plane[PN_BASE_WORK]);
 fail:
-    return status; /* pn_pass_destroy frees what was made */
+    pn_free(image);
+    return status; /* pn_pass_destroy frees what else was made */
 }
 
-pinn_status pn_tile_check(pn_pass *pass, const char *architecture) {
-    /* what sm_90 and sm_80 let a block have */
-    const pn_tile_limits limits = {strcmp(architecture, "sm_80") == 0 ? 163 * 1024 : 227 * 1024, strcmp(architecture, "sm_80") == 0 ? 108 : 132};
+pinn_status pn_tile_check(const pn_pass *pass, const char *architecture) {
+    /* of an A100 and an H200 */
+    const pn_tile_limits limits = strcmp(architecture, "sm_80") == 0 ? (pn_tile_limits){163 * 1024, 108} : (pn_tile_limits){227 * 1024, 132};
     pinn_status status;
-    tiled w = {.pass = pass};
-    void *const lowered = pass->lowered;
-    pass->lowered = &w;
-    PN_TRY(pn_tile_plan_create(pass, &limits, NULL, &w.plan));
-    PN_TRY(compile(pass, architecture, false));
+    pn_tile_plan plan = {0};
+    void *image = NULL;
+    PN_TRY(pn_tile_plan_create(pass, &limits, NULL, &plan));
+    PN_TRY(compile(pass, &plan, architecture, &image));
 fail:
-    pass->lowered = lowered;
-    pn_tile_plan_free(&w.plan);
+    pn_free(image);
+    pn_tile_plan_free(&plan);
     return status;
 }
 
