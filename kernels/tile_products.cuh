@@ -1,5 +1,5 @@
-/* Matrix products of the tiled network pass, on tensor cores, between arrays in shared memory. Compiled by NVRTC only, after the constants
- * that src/network/tile_source.c prints (T, PRODUCTS, STRIDE, WEIGHT_STRIDE ...).
+/* Matrix products of the tiled network pass in T: float64 on tensor cores, and an oracle by plain multiply-adds. Between arrays in shared
+ * memory. Compiled by NVRTC only, after the constants that src/network/tile_source.c prints; kernels/tile_halves.cuh is float32's.
  *
  * Fragments. One warp multiplies 16x8 by 8x8 at a time (PTX ISA, mma.m16n8k8). With g = lane/4, t = lane%4 a lane holds
  *   a[0..3] = A(g, t), A(g+8, t), A(g, t+4), A(g+8, t+4);   b[0..1] = B(t, g), B(t+4, g);   c[0..3] = C(g, 2t), C(g, 2t+1), C(g+8, ..).
@@ -7,11 +7,11 @@
  *
  * Banks. Element (row, column) of an array lies at row*stride + (column ^ swizzle(row)), stride a multiple of the 32 banks. Then these
  * reads by one warp touch each bank once: 8 rows x 4 neighbouring columns, 4 rows x 8 columns, 8 rows x 4 pairs of columns. The first is A and
- * the transposed weights, the second the weights and both operands of a weight gradient, the third dZ and what a lane writes.
- *
- * Accuracy. tf32 keeps 11 bits. TF32X3 writes each operand as hi + lo, hi rounded to nearest, and adds lo*hi + hi*lo + hi*hi: what is left
- * out is 2^-22 of the product. Tensor cores truncate when they add, so long sums leave them every SUM_ROWS rows. */
+ * the transposed weights, the second the weights and both operands of a weight gradient, the third dZ and what a lane writes. */
 
+typedef T element;
+constexpr int K_STEP = 8, PARTS = 1;
+constexpr bool SCALED = false, CHAINS = false; /* no scales; operands come from shared memory */
 
 static __device__ __forceinline__ int swizzle(int row) {
     return sizeof(T) == 4 ? (row & 3) << 3 | (row & 4) : (row & 3) << 2;
@@ -19,27 +19,18 @@ static __device__ __forceinline__ int swizzle(int row) {
 /* swizzle(row + 4) = swizzle(row) ^ NEXT_HALF for row < 4 */
 constexpr int NEXT_HALF = sizeof(T) == 4 ? 4 : 0;
 
-template <typename R> struct pair_of;
-template <> struct pair_of<float> { typedef float2 type; };
-template <> struct pair_of<double> { typedef double2 type; };
-typedef pair_of<T>::type pair;
+static __device__ __forceinline__ T larger_magnitude(T largest, T) { return largest; }
+static __device__ __forceinline__ T largest_of_warp(T largest) { return largest; }
+static __device__ __forceinline__ T scale_up(T) { return 1; }
+static __device__ __forceinline__ T scale_down(T) { return 1; }
 
-/* Rounded to tf32 where products see nothing else of it anyway. */
-static __device__ __forceinline__ float rounded(float x) {
-    return PRODUCTS == PRODUCTS_TF32 ? __uint_as_float((__float_as_uint(x) + 0x1000u) & 0xffffe000u) : x;
+template <int S> static __device__ __forceinline__ int place(int row, int column) { return row * S + (column ^ swizzle(row)); }
+
+template <int S, int PART> static __device__ __forceinline__ void store_pair(element *to, int row, int column, T x0, T x1, T) {
+    *(pair *)&to[place<S>(row, column)] = pair{x0, x1};
 }
-static __device__ __forceinline__ double rounded(double x) { return x; }
-
-static __device__ __forceinline__ void split(float x, float &hi, float &lo) {
-    hi = __uint_as_float((__float_as_uint(x) + 0x1000u) & 0xffffe000u);
-    lo = x - hi;
-}
-
-static __device__ __forceinline__ void mma(float (&c)[4], const float (&a)[4], const float (&b)[2]) {
-    asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-        : "r"(__float_as_uint(a[0])), "r"(__float_as_uint(a[1])), "r"(__float_as_uint(a[2])), "r"(__float_as_uint(a[3])),
-          "r"(__float_as_uint(b[0])), "r"(__float_as_uint(b[1])));
+template <int S, int PART> static __device__ __forceinline__ void store_one(element *to, int row, int column, T x, T) {
+    to[place<S>(row, column)] = x;
 }
 
 static __device__ __forceinline__ void mma(double (&c)[4], const double (&a)[4], const double (&b)[2]) {
@@ -69,34 +60,16 @@ static __device__ __forceinline__ void fma_fragments(T (&c)[4], const T (&a)[4],
     }
 }
 
-/* c[m][n] += a[m] b[n]. The three parts of a split product follow each other as far apart as the tile allows. */
+/* c[m][n] += a[m] b[n] */
 template <int M, int N> static __device__ __forceinline__ void multiply(const T (&a)[M][4], const T (&b)[N][2], T (&c)[M][N][4]) {
-    if constexpr (PRODUCTS == PRODUCTS_TF32X3) {
-        float hi_a[M][4], lo_a[M][4], hi_b[N][2], lo_b[N][2];
+#pragma unroll
+    for (int n = 0; n < N; n++)
 #pragma unroll
         for (int m = 0; m < M; m++)
-#pragma unroll
-            for (int i = 0; i < 4; i++) split(a[m][i], hi_a[m][i], lo_a[m][i]);
-#pragma unroll
-        for (int n = 0; n < N; n++)
-#pragma unroll
-            for (int i = 0; i < 2; i++) split(b[n][i], hi_b[n][i], lo_b[n][i]);
-#pragma unroll
-        for (int part = 0; part < 3; part++)
-#pragma unroll
-            for (int n = 0; n < N; n++)
-#pragma unroll
-                for (int m = 0; m < M; m++) mma(c[m][n], part == 0 ? lo_a[m] : hi_a[m], part == 1 ? lo_b[n] : hi_b[n]);
-    } else {
-#pragma unroll
-        for (int n = 0; n < N; n++)
-#pragma unroll
-            for (int m = 0; m < M; m++)
-                if constexpr (PRODUCTS == PRODUCTS_FMA)
-                    fma_fragments(c[m][n], a[m], b[n]);
-                else
-                    mma(c[m][n], a[m], b[n]);
-    }
+            if constexpr (PRODUCTS == PRODUCTS_FLOAT64)
+                mma(c[m][n], a[m], b[n]);
+            else
+                fma_fragments(c[m][n], a[m], b[n]);
 }
 
 template <int M, int N> static __device__ __forceinline__ void clear(T (&c)[M][N][4]) {
@@ -108,70 +81,90 @@ template <int M, int N> static __device__ __forceinline__ void clear(T (&c)[M][N
             for (int i = 0; i < 4; i++) c[m][n][i] = 0;
 }
 
-/* Z = A W. `a`: the warp's first row (a multiple of 8) in A; tile n has columns column[n]..column[n]+7 of Z; 8*STEPS columns of A. */
-template <int M, int N, int STEPS>
-static __device__ __forceinline__ void product_forward(const T *a, const T *w, const int (&column)[N], T (&z)[M][N][4]) {
-    const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4, turn = swizzle(g);
-    const T *row = a + g * STRIDE, *weight = w + t * WEIGHT_STRIDE;
-    int at[N];
+/* ---- operands ----------------------------------------------------------------------------------------------------------------- */
+
+/* A warp's rows, M tiles of 16, by N tiles of 8 columns, ready to be stored. */
+template <int M, int N> struct packed { T value[M][N][4]; };
+
+template <int M, int N> static __device__ __forceinline__ void pack(const T (&z)[M][N][4], T, packed<M, N> &p) {
 #pragma unroll
-    for (int n = 0; n < N; n++) at[n] = (column[n] + g) ^ swizzle(t);
+    for (int m = 0; m < M; m++)
+#pragma unroll
+        for (int n = 0; n < N; n++)
+#pragma unroll
+            for (int i = 0; i < 4; i++) p.value[m][n][i] = z[m][n][i];
+}
+template <int S, int PART, int M, int N>
+static __device__ __forceinline__ void store_packed(const packed<M, N> &p, element *to, int first_row, int first_column) {
+    const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+#pragma unroll
+    for (int m = 0; m < M; m++)
+#pragma unroll
+        for (int n = 0; n < N; n++)
+#pragma unroll
+            for (int h = 0; h < 2; h++)
+                store_pair<S, PART>(to, first_row + 16 * m + 8 * h + g, first_column + 8 * n + 2 * t, p.value[m][n][2 * h], p.value[m][n][2 * h + 1], 1);
+}
+
+template <int M, int N> struct from_packed; /* none: CHAINS is false */
+
+/* A product's left operand; `pairs`: as columns 2t, 2t+1. */
+template <int M, int S, int PART> struct from_shared {
+    const T *row;
+    __device__ __forceinline__ from_shared(const element *a, int first_row) : row(a + (first_row + threadIdx.x % 32 / 4) * S) {}
+    __device__ __forceinline__ void step(int k, bool pairs, T (&a)[M][4]) const {
+        const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4, c = (8 * k + (pairs ? 2 * t : t)) ^ swizzle(g);
+#pragma unroll
+        for (int m = 0; m < M; m++)
+#pragma unroll
+            for (int h = 0; h < 2; h++) {
+                const T *const at = row + (16 * m + 8 * h) * S;
+                if (pairs) {
+                    const pair two = *(const pair *)&at[c];
+                    a[m][h] = two.x;
+                    a[m][h + 2] = two.y;
+                } else {
+                    a[m][h] = at[c];
+                    a[m][h + 2] = at[c ^ 4];
+                }
+            }
+    }
+};
+
+/* ---- products ----------------------------------------------------------------------------------------------------------------- */
+
+/* Z = A W (columns from first_column on), or A W^T. S, PART: of the weights. */
+template <int M, int N, int STEPS, bool TRANSPOSED, int S, int PART, typename A>
+static __device__ __forceinline__ void product(const A &a, const element *w, int first_column, T, T (&z)[M][N][4]) {
+    const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
     clear(z);
 #pragma unroll(STEPS <= 8 ? STEPS : 4)
     for (int k = 0; k < STEPS; k++) {
         T fa[M][4], fb[N][2];
-        const int c = (8 * k + t) ^ turn;
-#pragma unroll
-        for (int m = 0; m < M; m++) {
-            fa[m][0] = row[16 * m * STRIDE + c];
-            fa[m][1] = row[(16 * m + 8) * STRIDE + c];
-            fa[m][2] = row[16 * m * STRIDE + (c ^ 4)];
-            fa[m][3] = row[(16 * m + 8) * STRIDE + (c ^ 4)];
-        }
+        a.step(k, TRANSPOSED, fa);
 #pragma unroll
         for (int n = 0; n < N; n++) {
-            fb[n][0] = weight[8 * k * WEIGHT_STRIDE + at[n]];
-            fb[n][1] = weight[(8 * k + 4) * WEIGHT_STRIDE + (at[n] ^ NEXT_HALF)];
+            const int column = first_column + 8 * n + g;
+            if constexpr (TRANSPOSED) {
+                const pair two = *(const pair *)&w[column * S + ((8 * k + 2 * t) ^ swizzle(g))];
+                fb[n][0] = two.x;
+                fb[n][1] = two.y;
+            } else {
+                fb[n][0] = w[(8 * k + t) * S + (column ^ swizzle(t))];
+                fb[n][1] = w[(8 * k + 4 + t) * S + (column ^ swizzle(t) ^ NEXT_HALF)];
+            }
         }
         multiply<M, N>(fa, fb, z);
     }
 }
 
-/* dA = dZ W^T, likewise; 8*STEPS columns of dZ. */
-template <int M, int N, int STEPS>
-static __device__ __forceinline__ void product_backward(const T *dz, const T *w, const int (&column)[N], T (&da)[M][N][4]) {
-    const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4, turn = swizzle(g);
-    const T *row = dz + g * STRIDE, *weight[N];
-#pragma unroll
-    for (int n = 0; n < N; n++) weight[n] = w + (column[n] + g) * WEIGHT_STRIDE;
-    clear(da);
-#pragma unroll(STEPS <= 8 ? STEPS : 4)
-    for (int k = 0; k < STEPS; k++) {
-        T fa[M][4], fb[N][2];
-        const int c = (8 * k + 2 * t) ^ turn;
-#pragma unroll
-        for (int m = 0; m < M; m++) {
-            const pair upper = *(const pair *)&row[16 * m * STRIDE + c], lower = *(const pair *)&row[(16 * m + 8) * STRIDE + c];
-            fa[m][0] = upper.x;
-            fa[m][1] = lower.x;
-            fa[m][2] = upper.y;
-            fa[m][3] = lower.y;
-        }
-#pragma unroll
-        for (int n = 0; n < N; n++) {
-            const pair two = *(const pair *)&weight[n][c];
-            fb[n][0] = two.x;
-            fb[n][1] = two.y;
-        }
-        multiply<M, N>(fa, fb, da);
-    }
-}
-
-/* dW += A^T dZ over `rows` rows (a multiple of 8): rows first_in.. of dW (M tiles of 16), columns first_out.. (N tiles of 8). */
-template <int M, int N>
-static __device__ __forceinline__ void product_weights(const T *a, const T *dz, int rows, int first_in, int first_out, T (&dw)[M][N][4]) {
+/* dW += A^T dZ over `units` units of UNIT_ROWS rows: rows first_in.. of dW (M tiles of 16), columns first_out.. (N tiles of 8). */
+template <int M, int N, int UNIT_ROWS, int S, int PART>
+static __device__ __forceinline__ void product_weights(const element *a, const element *dz, int units, const T *, int first_in, int first_out,
+                                                       T (&dw)[M][N][4]) {
+    const int rows = units * UNIT_ROWS;
     const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
-    const T *in = a + t * STRIDE, *out = dz + t * STRIDE;
+    const T *in = a + t * S, *out = dz + t * S;
     int at_in[M][2], at_out[N];
 #pragma unroll
     for (int m = 0; m < M; m++)
@@ -186,18 +179,18 @@ static __device__ __forceinline__ void product_weights(const T *a, const T *dz, 
 #pragma unroll 4
         for (int r = first; r < end; r += 8) {
             T fa[M][4], fb[N][2];
-            const T *in_row = in + r * STRIDE, *out_row = out + r * STRIDE;
+            const T *in_row = in + r * S, *out_row = out + r * S;
 #pragma unroll
             for (int m = 0; m < M; m++)
 #pragma unroll
                 for (int h = 0; h < 2; h++) {
                     fa[m][h] = in_row[at_in[m][h]];
-                    fa[m][h + 2] = in_row[4 * STRIDE + (at_in[m][h] ^ NEXT_HALF)];
+                    fa[m][h + 2] = in_row[4 * S + (at_in[m][h] ^ NEXT_HALF)];
                 }
 #pragma unroll
             for (int n = 0; n < N; n++) {
                 fb[n][0] = out_row[at_out[n]];
-                fb[n][1] = out_row[4 * STRIDE + (at_out[n] ^ NEXT_HALF)];
+                fb[n][1] = out_row[4 * S + (at_out[n] ^ NEXT_HALF)];
             }
             multiply<M, N>(fa, fb, part);
         }

@@ -113,6 +113,106 @@ fail:
     return status;
 }
 
+/* ---- layers whose input is kept as the elementary function of it ---------------------------------------------------------------- */
+
+/* A kept layer being described: inputs and outputs of the layer in `ir`, and what stands for the elementary function. */
+typedef struct kept_layer {
+    const pn_layer *layer;
+    const pn_layout *layout;
+    pn_ir *ir;
+    pn_value *node, *value, *adjoint; /* as in compile_layer */
+    uint32_t *wrt;
+    pn_value special, kept; /* PN_NONE: Z itself is kept */
+} kept_layer;
+
+/* Outputs in terms of what is kept; its slot takes the place of the first input's. */
+static pinn_status compile_recall(const pn_pass *pass, kept_layer *k, bool backward, pn_program **out) {
+    pinn_status status;
+    const size_t channels = k->layout->count, arguments = channels + k->layer->parameters;
+    draft d = {0};
+    PN_TRY(draft_create(k->ir, arguments + channels, arguments + channels, &d));
+    PN_TRY(build_layer(k->layer, k->layout, &d, k->node, k->value));
+    if (backward)
+        PN_TRY(differentiate_layer(k->layer, k->layout, &d, k->value, k->wrt, k->adjoint, k->adjoint + channels));
+    else
+        for (size_t c = 0; c < channels; c++) draft_output(&d, k->value[c], PN_STORE, k->layer->out, 1);
+    if (k->special != PN_NONE) {
+        d.slot[0] = pn_ir_node(k->ir, k->kept)->input;
+        for (size_t i = 0; i < d.outputs; i++) d.output[i] = pn_ir_replace(k->ir, d.output[i], k->special, k->kept);
+    }
+    PN_TRY(draft_compile(&d, pass->real, k->layer->in, out));
+fail:
+    draft_free(&d);
+    return status;
+}
+
+static pinn_status compile_remember(const pn_pass *pass, kept_layer *k, pn_program **out) {
+    pinn_status status;
+    const size_t channels = k->layout->count, arguments = channels + k->layer->parameters;
+    draft d = {0};
+    PN_TRY(draft_create(k->ir, arguments, channels + 1, &d));
+    PN_TRY(build_layer(k->layer, k->layout, &d, k->node, k->value));
+    for (size_t c = 0; c < channels; c++) draft_output(&d, k->value[c], PN_STORE, k->layer->out, 1);
+    draft_output(&d, k->special == PN_NONE ? k->node[0] : k->special, PN_STORE, k->layer->out, 1);
+    PN_TRY(draft_compile(&d, pass->real, k->layer->in, out));
+fail:
+    draft_free(&d);
+    return status;
+}
+
+/* Sets special and kept if outputs and adjoint need nothing but that function of the first input. */
+static pinn_status find_special(kept_layer *k) {
+    pinn_status status;
+    const size_t channels = k->layout->count, arguments = channels + k->layer->parameters;
+    draft d = {0};
+    bool needed = false;
+    PN_TRY(draft_create(k->ir, arguments + channels, arguments + channels, &d));
+    PN_TRY(build_layer(k->layer, k->layout, &d, k->node, k->value));
+    PN_TRY(differentiate_layer(k->layer, k->layout, &d, k->value, k->wrt, k->adjoint, k->adjoint + channels));
+    for (size_t c = 0; c < channels; c++) draft_output(&d, k->value[c], PN_STORE, 0, 0);
+    k->special = pn_ir_lone_special(k->ir, d.output, d.outputs);
+    if (k->special == PN_NONE) goto fail;
+    k->kept = pn_ir_input(k->ir, (uint32_t)d.inputs);
+    for (size_t i = 0; i < d.outputs; i++) pn_ir_inputs(k->ir, pn_ir_replace(k->ir, d.output[i], k->special, k->kept), &needed, 1);
+    if (needed) k->special = PN_NONE;
+    status = pn_ir_check(k->ir);
+fail:
+    draft_free(&d);
+    return status;
+}
+
+pinn_status pn_describe_kept(const pn_pass *pass, const pn_group *group, size_t l, pn_kept *out) {
+    pinn_status status;
+    const pn_layer *layer = &pass->network->layer[l];
+    const size_t channels = group->layout->count, arguments = channels + layer->parameters;
+    kept_layer k = {.layer = layer, .layout = group->layout,
+                    .node = pn_allocate(2 * arguments + 2 * channels, sizeof *k.node), .wrt = pn_allocate(arguments, sizeof *k.wrt)};
+    if (!k.node || !k.wrt) {
+        status = PN_NO_MEMORY("a program");
+        goto fail;
+    }
+    k.value = k.node + arguments;
+    k.adjoint = k.value + channels;
+    PN_TRY(pn_ir_create(&k.ir));
+    PN_TRY(find_special(&k));
+    PN_TRY(compile_remember(pass, &k, &out->remember));
+    PN_TRY(compile_recall(pass, &k, false, &out->recall));
+    PN_TRY(compile_recall(pass, &k, true, &out->adjoint));
+fail:
+    if (status != PINN_OK) pn_kept_free(out);
+    pn_ir_destroy(k.ir);
+    pn_free(k.node);
+    pn_free(k.wrt);
+    return status;
+}
+
+void pn_kept_free(pn_kept *kept) {
+    pn_program_destroy(kept->remember);
+    pn_program_destroy(kept->recall);
+    pn_program_destroy(kept->adjoint);
+    *kept = (pn_kept){0};
+}
+
 pinn_status pn_describe_group(const pn_pass *pass, pn_group *group) {
     pinn_status status = PINN_OK;
     for (size_t l = 0; l < pass->network->layers; l++) {

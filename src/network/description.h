@@ -98,6 +98,17 @@ struct pn_pass {
 pinn_status pn_describe_group(const pn_pass *pass, pn_group *group);
 pinn_status pn_describe_member(const pn_pass_spec *spec, const pn_pass *pass, const pn_pass_set *set, pn_member *member);
 
+/* A hidden layer's programs for a lowering that keeps its input for the way back. Where outputs and adjoint need the value z of the input
+ * in one elementary function only, that is kept in its place (tanh(z): its derivatives are polynomials in it), so that it is computed once.
+ *   remember   in: Z [C], vectors      out: A [C], kept value
+ *   recall     in: kept value, Z [1..C), vectors       out: A [C]
+ *   adjoint    in: as recall, dA [C]                   out: dZ [C], sums of the vectors' derivatives */
+typedef struct pn_kept {
+    pn_program *remember, *recall, *adjoint; /* owned */
+} pn_kept;
+pinn_status pn_describe_kept(const pn_pass *pass, const pn_group *group, size_t layer, pn_kept *out);
+void pn_kept_free(pn_kept *kept);
+
 /* Fills the operands of a program over a span, in the order above; sums point at the parameter's (term's) own place. */
 void pn_bind_forward(const pn_pass *pass, const pn_group *group, size_t layer, const pn_span *span, pn_operand *in, pn_operand *out);
 void pn_bind_backward(const pn_pass *pass, const pn_group *group, size_t layer, const pn_span *span, pn_operand *in, pn_operand *out);

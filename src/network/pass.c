@@ -74,7 +74,6 @@ static pinn_status describe_sets(const pn_pass_spec *spec, pn_pass *pass) {
         pass->group[g].row = pass->rows;
         pass->rows += pass->group[g].channels * pass->group[g].points;
         PN_TRY(pn_describe_group(pass, &pass->group[g]));
-        pass->group[g].layout = NULL;
     }
     if (pass->rows > INT_MAX / 2) return pn_fail(PINN_REFUSED, "%zu rows of points times channels are too many: use fewer points", pass->rows);
     if (spec->evaluate) PN_TRY(pn_pass_allocate(pass, PN_BASE_FIELDS, "fields", field_offset));
@@ -176,6 +175,7 @@ pinn_status pn_pass_create(const pn_pass_spec *spec, pn_pass **out) {
     PN_TRY(describe_sets(spec, pass));
     PN_TRY(place_fixed(pass));
     PN_TRY(create_lowering(spec, pass));
+    for (size_t g = 0; g < pass->groups; g++) pass->group[g].layout = NULL; /* the caller's */
     count_cost(pass);
     *out = pass;
     return PINN_OK;

@@ -24,12 +24,13 @@ typedef struct pn_tile_limits { /* of the device */
 typedef struct pn_tile_group {
     unsigned units, splits;
     size_t points, rows; /* of a tile */
+    pn_kept kept;        /* owned: programs of the hidden layers */
 } pn_tile_group;
 
 typedef struct pn_tile_plan {
     pn_tile_choice choice;
     unsigned warps, units_most, splits_most, blocks; /* blocks: of the grid */
-    pn_tile_group *group; /* owned, [pass->groups] */
+    pn_tile_group *group; size_t groups; /* owned, [groups] */
     size_t *order;        /* owned, [pass->members]: point sets as the tiles run through them, most channels first */
     size_t tiles;
     size_t hidden;        /* layers with a product on tensor cores */
@@ -43,6 +44,8 @@ typedef struct pn_tile_plan {
     size_t shared_bytes;
     unsigned gradient_m, gradient_n;          /* tiles of a warp's part of a weight gradient */
     bool first_trained;
+    bool halves;      /* products in half precision: float32 */
+    bool padded_rows; /* products read columns of A and dZ that no stage writes */
 } pn_tile_plan;
 
 /* `choice` NULL: by the table. Errors: UNSUPPORTED, with the reason, when the network, its point sets or the choice don't fit. */
@@ -61,6 +64,6 @@ pinn_status pn_tile_check(const pn_pass *pass, const char *architecture);
 /* Appends the kernel's text. It depends on programs, parameter offsets and the plan, not on numbers of points. */
 pinn_status pn_tile_source(const pn_pass *pass, const pn_tile_plan *plan, pn_text *out);
 
-extern const char pn_tile_products_text[], pn_tile_pass_text[]; /* kernels/tile_products.cuh, tile_pass.cuh */
+extern const char pn_tile_products_text[], pn_tile_halves_text[], pn_tile_pass_text[]; /* of kernels/tile_*.cuh */
 
 #endif

@@ -13,7 +13,9 @@
 enum {
     WARPS_MOST = 24,          /* 768 threads: 85 registers each */
     REGISTERS = 65536,        /* of a multiprocessor, in sm_80 and later */
-    LANE_REGISTERS_MOST = 64, /* of a lane's accumulators, in float32 */
+    LANE_REGISTERS_MOST = 96, /* of a lane's accumulators, in float32 */
+    THREAD_REGISTERS_MOST = 255,
+    BARRIERS = 15,            /* of a block, for units of several warps */
     ELEMENT_ALIGNMENT = 64
 };
 
@@ -93,17 +95,21 @@ static size_t most_channels(const pn_pass *pass) {
     return most;
 }
 
-/* Units and splits of a group: the choice for those with the most channels; the others use the warps with as few splits as rows and
- * registers allow. False when a group does not fit. */
+/* Units and splits of a group: the choice's for those with the most channels, for the others too if rows and registers allow (an odd
+ * number of channels may need more splits and fewer units). False when a group does not fit. */
 static bool size_group(const pn_tile_plan *plan, size_t channels, bool most, size_t rows, size_t registers, pn_tile_group *out) {
     const size_t points = unit_points(channels), tiles = padded(plan->width) / 8;
-    unsigned splits = most ? plan->choice.splits : 1;
+    unsigned splits = plan->choice.splits;
     for (; splits <= tiles && splits <= plan->warps; splits++) {
+        if (tiles % splits) continue; /* the warps of a unit share its columns evenly */
         unsigned units = plan->warps / splits;
-        if (units > plan->choice.units) units = plan->choice.units; /* each has a row of sums */
+        if (units > plan->choice.units) units = plan->choice.units;
         if (!most && units * points * channels > rows) units = (unsigned)(rows / (points * channels));
         if (units == 0) return false;
-        *out = (pn_tile_group){units, splits, units * points, units * points * channels};
+        out->units = units;
+        out->splits = splits;
+        out->points = units * points;
+        out->rows = out->points * channels;
         if (most || lane_registers(plan, channels, splits) <= registers) return true;
     }
     return false;
@@ -133,30 +139,42 @@ static bool size_groups(const pn_pass *pass, pn_tile_plan *plan) {
     return true;
 }
 
+/* Elements from row to row, so that a warp's reads touch each bank once: kernels/tile_halves.cuh, tile_products.cuh. */
+static size_t operand_stride(const pn_tile_plan *plan, size_t columns) {
+    if (!plan->halves) return round_up(columns, 32);
+    return columns <= 16 ? 16 : columns <= 32 ? 32 : round_up(columns, 64);
+}
+
 static void size_memory(const pn_pass *pass, pn_tile_plan *plan) {
-    const size_t fields = pass->network->fields, real = pn_real_bytes(pass->real);
-    const size_t first = padded(plan->first), width = padded(plan->width);
-    plan->stride = round_up(larger(first, width), 32);
-    plan->weight_stride = round_up(width, 32);
+    const size_t fields = pass->network->fields, real = pn_real_bytes(pass->real), step = plan->halves ? 16 : 8; /* of a product's k */
+    const size_t first = round_up(plan->first, step), width = round_up(plan->width, step);
+    const size_t element = plan->halves ? (pass->tf32 ? 2 : 4) : real; /* one half, two, or a real */
+    plan->stride = operand_stride(plan, larger(first, width));
+    plan->weight_stride = operand_stride(plan, width);
+    plan->padded_rows = first != plan->first || width != padded(plan->width);
     plan->weights = plan->weight_stride * (plan->choice.weights_all ? first + (plan->hidden - 1) * width
                                                                     : larger(first, plan->hidden > 1 ? width : 0));
-    plan->vector = larger(padded(plan->first_lanes), width);
+    plan->vector = larger(padded(plan->first_lanes), padded(plan->width));
     plan->keep_block = (plan->hidden - 1) * plan->keep_stage;
     plan->gradient_row = round_up(plan->first * plan->width + (plan->hidden - 1) * plan->width * plan->width +
                                       plan->sum_vectors * plan->width + fields, ELEMENT_ALIGNMENT);
     const size_t vector_rows = plan->first_vectors + plan->hidden * plan->vectors;
-    const size_t elements = 2 * plan->rows * plan->stride + plan->weights + (plan->choice.keep_shared && plan->keep_block ? plan->keep_block : 4) +
-                            (vector_rows + fields) * plan->vector + plan->units_most * plan->sum_vectors * plan->vector +
+    const size_t parts = larger(plan->first_trained ? plan->first_vectors : 0, 2 * plan->vectors + fields); /* of a unit, summed at a time */
+    const size_t elements = (plan->choice.keep_shared && plan->keep_block ? plan->keep_block : 4) +
+                            (vector_rows + fields + plan->units_most * parts + plan->sum_vectors) * plan->vector +
                             (plan->splits_most + 1) * plan->rows * fields + fields + pass->terms +
-                            plan->points_most * plan->columns_most + plan->warps * fields;
-    plan->shared_bytes = round_up(elements * real + plan->warps * pass->terms * sizeof(double) + 64, 16); /* 64: gaps for alignment */
+                            plan->points_most * plan->columns_most + plan->warps * fields + (plan->hidden + 1) * plan->units_most + plan->hidden;
+    plan->shared_bytes = round_up((2 * plan->rows * plan->stride + plan->weights) * element + elements * real +
+                                      plan->warps * pass->terms * sizeof(double) + (plan->units_most * plan->splits_most + plan->warps * plan->hidden) * real +
+                                      64, 16); /* 64: gaps for alignment */
 }
 
 /* A warp's part of a weight gradient: the largest that leaves work for all warps. */
 static void size_gradient(pn_tile_plan *plan) {
     static const unsigned shape[][2] = {{2, 4}, {2, 2}, {1, 4}, {1, 2}, {1, 1}};
     const size_t in = padded(plan->width), out = padded(plan->width);
-    for (size_t i = 0; i < sizeof shape / sizeof shape[0]; i++) {
+    const size_t shapes = sizeof shape / sizeof shape[0] - plan->halves; /* halves load two tiles of columns at a time */
+    for (size_t i = 0; i < shapes; i++) {
         plan->gradient_m = shape[i][0];
         plan->gradient_n = shape[i][1];
         const size_t items = ((in + 16 * shape[i][0] - 1) / (16 * shape[i][0])) * ((out + 8 * shape[i][1] - 1) / (8 * shape[i][1]));
@@ -170,11 +188,15 @@ static bool size_plan(const pn_pass *pass, const pn_tile_limits *limits, pn_tile
     plan->warps = plan->choice.units * plan->choice.splits;
     if (plan->warps > WARPS_MOST || plan->choice.splits > padded(plan->width) / 8) return false;
     const size_t registers = lane_registers(plan, most, plan->choice.splits) * real;
-    /* accumulators, Z kept beside them, fragments, the lane functions' own */
-    if (registers > LANE_REGISTERS_MOST || (2 * registers + 2 * most * real + 56) * 32 * plan->warps > REGISTERS) return false;
+    /* accumulators, the operand they come from, fragments, the lane functions' own */
+    const size_t thread = 2 * registers + 2 * most * real + 36;
+    if (padded(plan->width) / 8 % plan->choice.splits || (plan->choice.splits > 1 && plan->choice.units > BARRIERS)) return false;
+    if (registers > LANE_REGISTERS_MOST || thread > THREAD_REGISTERS_MOST || thread * 32 * plan->warps > REGISTERS) return false;
     if (!size_groups(pass, plan)) return false;
     size_memory(pass, plan);
     size_gradient(plan);
+    if (2 * plan->rows * plan->stride * (plan->halves ? (pass->tf32 ? 2 : 4) : pn_real_bytes(pass->real)) <
+        larger(plan->first, plan->width) * plan->width * pn_real_bytes(pass->real)) return false; /* where weights wait at the start */
     plan->blocks = (unsigned)(plan->tiles < limits->processors ? plan->tiles : limits->processors);
     return plan->shared_bytes <= limits->shared_bytes;
 }
@@ -236,6 +258,8 @@ pinn_status pn_tile_plan_create(const pn_pass *pass, const pn_tile_limits *limit
         goto fail;
     }
     PN_TRY(read_network(pass, &plan));
+    plan.halves = pass->real == PN_FLOAT32 && !pass->products_fma;
+    for (size_t g = 0; g < pass->groups; g++) PN_TRY(pn_describe_kept(pass, &pass->group[g], 2, &plan.group[g].kept));
     order_sets(pass, plan.order);
     for (size_t m = 0; m < pass->members; m++) plan.columns_most = larger(plan.columns_most, pass->member[m].point_columns);
     if (choice)
@@ -246,14 +270,17 @@ pinn_status pn_tile_plan_create(const pn_pass *pass, const pn_tile_limits *limit
         status = unsupported(choice ? "the chosen tiles don't fit this device" : "a tile of eight points needs more shared memory or registers than there are");
         goto fail;
     }
+    plan.groups = pass->groups;
     *out = plan;
     return PINN_OK;
 fail:
+    plan.groups = plan.group ? pass->groups : 0;
     pn_tile_plan_free(&plan);
     return status;
 }
 
 void pn_tile_plan_free(pn_tile_plan *plan) {
+    for (size_t g = 0; g < plan->groups; g++) pn_kept_free(&plan->group[g].kept);
     pn_free(plan->group);
     pn_free(plan->order);
     *plan = (pn_tile_plan){0};

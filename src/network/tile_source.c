@@ -46,7 +46,7 @@ static void print_wrapper(const pn_program *program, const char *name, const cha
 static void print_constant(const char *name, size_t value, pn_text *out) { pn_text_printf(out, "constexpr int %s = %zu;\n", name, value); }
 
 static const char *products(const pn_pass *pass) {
-    return pass->real == PN_FLOAT64 ? "PRODUCTS_FLOAT64" : pass->products_fma ? "PRODUCTS_FMA" : pass->tf32 ? "PRODUCTS_TF32" : "PRODUCTS_TF32X3";
+    return pass->real == PN_FLOAT64 ? "PRODUCTS_FLOAT64" : pass->products_fma ? "PRODUCTS_FMA" : pass->tf32 ? "PRODUCTS_HALF" : "PRODUCTS_HALFX3";
 }
 
 static void print_constants(const pn_pass *pass, const pn_tile_plan *p, pn_text *out) {
@@ -72,7 +72,9 @@ static void print_constants(const pn_pass *pass, const pn_tile_plan *p, pn_text 
                     {"POINTS_MOST", p->points_most},
                     {"COLUMNS_MOST", p->columns_most},
                     {"UNITS_MOST", p->units_most},
+                    {"SPLITS_MOST", p->splits_most},
                     {"RAW_MOST", p->splits_most * p->rows},
+                    {"PADDED_ROWS", p->padded_rows},
                     {"STRIDE", p->stride},
                     {"WEIGHT_STRIDE", p->weight_stride},
                     {"WEIGHTS_ALL", p->choice.weights_all},
@@ -86,9 +88,10 @@ static void print_constants(const pn_pass *pass, const pn_tile_plan *p, pn_text 
                     {"GRADIENT_ROW", p->gradient_row},
                     {"SUM_ROWS", 64},
                     {"SHARED_BYTES", p->shared_bytes}};
-    pn_text_printf(out, "typedef unsigned long long size;\ntypedef %s T;\n", pass->real == PN_FLOAT32 ? "float" : "double");
+    const char *real = pass->real == PN_FLOAT32 ? "float" : "double";
+    pn_text_printf(out, "typedef unsigned long long size;\ntypedef %s T;\ntypedef %s2 pair;\n", real, real);
     for (size_t i = 0; i < sizeof constant / sizeof constant[0]; i++) print_constant(constant[i].name, constant[i].value, out);
-    pn_text_printf(out, "enum { PRODUCTS_FMA, PRODUCTS_TF32, PRODUCTS_TF32X3, PRODUCTS_FLOAT64 };\nconstexpr int PRODUCTS = %s;\n", products(pass));
+    pn_text_printf(out, "enum { PRODUCTS_FMA, PRODUCTS_HALF, PRODUCTS_HALFX3, PRODUCTS_FLOAT64 };\nconstexpr int PRODUCTS = %s;\n", products(pass));
     pn_text_string(out, "struct arguments;\nstruct shared_memory;\n\n");
 }
 
@@ -115,7 +118,8 @@ static pinn_status check_equal(const pn_program *a, const pn_program *b) {
 static pinn_status print_group(const pn_pass *pass, const pn_tile_plan *plan, size_t g, pn_text *out) {
     const pn_group *group = &pass->group[g];
     const size_t channels = group->channels, blocks = pass->network->layer[0].blocks;
-    char first[48], first_adjoint[48], hidden[48], hidden_adjoint[48];
+    char first[48], first_adjoint[48], remember[48], recall[48], adjoint[48];
+    const pn_kept *kept = &plan->group[g].kept;
     for (size_t l = 4; l < pass->network->layers; l += 2) {
         pinn_status status = check_equal(group->forward[2], group->forward[l]);
         if (status == PINN_OK) status = check_equal(group->backward[2], group->backward[l]);
@@ -123,17 +127,19 @@ static pinn_status print_group(const pn_pass *pass, const pn_tile_plan *plan, si
     }
     print_lane(group->forward[0], "first", g, first, out);
     if (plan->first_trained) print_lane(group->backward[0], "first_adjoint", g, first_adjoint, out);
-    print_lane(group->forward[2], "hidden", g, hidden, out);
-    print_lane(group->backward[2], "hidden_adjoint", g, hidden_adjoint, out);
+    print_lane(kept->remember, "remember", g, remember, out);
+    print_lane(kept->recall, "recall", g, recall, out);
+    print_lane(kept->adjoint, "adjoint", g, adjoint, out);
     const array x = {"x", pass->network->coordinates}, z = {"z", channels}, v = {"v", plan->vectors}, v0 = {"v", plan->first_vectors};
     const array a0 = {"a", blocks * channels}, a = {"a", channels}, da = {"da", channels}, dz = {"dz", channels}, sum = {"sum", plan->vectors};
-    const array sum0 = {"sum", plan->first_vectors};
+    const array sum0 = {"sum", plan->first_vectors}, value = {"kept", 1};
     pn_text_printf(out, "struct group%zu {\n    static constexpr int C = %zu, UNITS = %u, SPLITS = %u;\n", g, channels, plan->group[g].units,
                    plan->group[g].splits);
     print_wrapper(group->forward[0], "first", first, (const array[]){x, v0}, 2, &a0, 1, out);
     if (plan->first_trained) print_wrapper(group->backward[0], "first_adjoint", first_adjoint, (const array[]){x, v0, da}, 3, &sum0, 1, out);
-    print_wrapper(group->forward[2], "hidden", hidden, (const array[]){z, v}, 2, &a, 1, out);
-    print_wrapper(group->backward[2], "hidden_adjoint", hidden_adjoint, (const array[]){z, v, da}, 3, (const array[]){dz, sum}, 2, out);
+    print_wrapper(kept->remember, "remember", remember, (const array[]){z, v}, 2, (const array[]){a, value}, 2, out);
+    print_wrapper(kept->recall, "recall", recall, (const array[]){z, v}, 2, &a, 1, out);
+    print_wrapper(kept->adjoint, "adjoint", adjoint, (const array[]){z, v, da}, 3, (const array[]){dz, sum}, 2, out);
     pn_text_string(out, "    static __device__ void turn(int set, shared_memory &s, int valid);\n};\n\n");
     return PINN_OK;
 }
@@ -177,7 +183,7 @@ static void print_entry(const pn_pass *pass, const pn_tile_plan *plan, pn_text *
     for (size_t at = 0; at < pass->members; at++) {
         const size_t group = pass->member[plan->order[at]].group;
         if (at + 1 < pass->members && pass->member[plan->order[at + 1]].group == group) continue;
-        pn_text_printf(out, "        if (set <= %zu) {\n            run_tile<group%zu>(a, s, keep, gradient, set, tile, first);\n            continue;\n        }\n",
+        pn_text_printf(out, "        if (set <= %zu) {\n            run_tile<group%zu>(a, s, place_in_tile{keep, gradient, set, 0, first}, tile);\n            continue;\n        }\n",
                        at, group);
     }
     pn_text_string(out, "    }\n    end_block(s, gradient, a.loss + blockIdx.x * TERMS);\n}\n");
@@ -186,8 +192,9 @@ static void print_entry(const pn_pass *pass, const pn_tile_plan *plan, pn_text *
 pinn_status pn_tile_source(const pn_pass *pass, const pn_tile_plan *plan, pn_text *out) {
     pinn_status status = PINN_OK;
     print_constants(pass, plan, out);
+    pn_lane_prelude(out);
     for (size_t g = 0; g < pass->groups; g++) PN_TRY(print_group(pass, plan, g, out));
-    pn_text_string(out, pn_tile_products_text);
+    pn_text_string(out, pass->real == PN_FLOAT64 || pass->products_fma ? pn_tile_products_text : pn_tile_halves_text);
     pn_text_string(out, pn_tile_pass_text);
     for (size_t at = 0; at < pass->members; at++) print_set(pass, plan, at, out);
     for (size_t g = 0; g < pass->groups; g++) print_turn(pass, plan, g, out);

@@ -105,6 +105,10 @@ bool pn_ir_is_const(const pn_ir *ir, pn_value value, double *constant);
 
 /* Rebuilds `value` with inputs replaced: `replace(user, slot)` gives the new node, or PN_NONE to keep the input. */
 pn_value pn_ir_substitute(pn_ir *ir, pn_value value, pn_value (*replace)(void *user, pn_ir *ir, uint32_t slot), void *user);
+/* Rebuilds `value` with `other` in the place of `node`. */
+pn_value pn_ir_replace(pn_ir *ir, pn_value value, pn_value node, pn_value other);
+/* The only elementary function (square root, power) that `value[0..count)` need; PN_NONE when there are none or several. */
+pn_value pn_ir_lone_special(const pn_ir *ir, const pn_value *value, size_t count);
 /* Sets used[slot] = true for every input slot < `slots` that `value` depends on; for all of them when memory ran out. */
 void pn_ir_inputs(const pn_ir *ir, pn_value value, bool *used, size_t slots);
 

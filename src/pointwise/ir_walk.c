@@ -27,7 +27,10 @@ bool *pn_ir_reach(const pn_ir *ir, const pn_value *value, size_t count, pn_walk 
     return reached;
 }
 
-pn_value pn_ir_substitute(pn_ir *ir, pn_value value, pn_value (*replace)(void *user, pn_ir *ir, uint32_t slot), void *user) {
+/* What a walk puts in a node's place; PN_NONE: the node over the images of its operands. */
+typedef pn_value replacement(void *user, pn_ir *ir, pn_value value);
+
+static pn_value rebuild(pn_ir *ir, pn_value value, replacement *replace, void *user) {
     if (value == PN_NONE) return PN_NONE;
     size_t limit = 0;
     bool *reached = pn_ir_reach(ir, &value, 1, PN_WALK_VALUES, &limit);
@@ -36,11 +39,10 @@ pn_value pn_ir_substitute(pn_ir *ir, pn_value value, pn_value (*replace)(void *u
     for (size_t i = 0; image && i < limit; i++) {
         if (!reached[i]) continue;
         pn_node node = ir->node[i]; /* a copy: builders move the array */
+        image[i] = replace(user, ir, (pn_value)i);
+        if (image[i] != PN_NONE) continue;
         image[i] = (pn_value)i;
-        if (node.op == PN_OP_INPUT) {
-            pn_value other = replace(user, ir, node.input);
-            if (other != PN_NONE) image[i] = other;
-        } else if (node.op != PN_OP_CONST) {
+        if (node.op != PN_OP_INPUT && node.op != PN_OP_CONST) {
             pn_value operand[3] = {PN_NONE, PN_NONE, PN_NONE};
             bool changed = false;
             for (int k = 0; k < pn_op_arity(node.op); k++) {
@@ -54,6 +56,44 @@ pn_value pn_ir_substitute(pn_ir *ir, pn_value value, pn_value (*replace)(void *u
     pn_free(image);
     pn_free(reached);
     return result;
+}
+
+typedef struct substitution { /* of inputs */
+    pn_value (*replace)(void *user, pn_ir *ir, uint32_t slot);
+    void *user;
+} substitution;
+
+static pn_value substitute_input(void *user, pn_ir *ir, pn_value value) {
+    const substitution *s = user;
+    return ir->node[value].op == PN_OP_INPUT ? s->replace(s->user, ir, ir->node[value].input) : PN_NONE;
+}
+
+pn_value pn_ir_substitute(pn_ir *ir, pn_value value, pn_value (*replace)(void *user, pn_ir *ir, uint32_t slot), void *user) {
+    return rebuild(ir, value, substitute_input, &(substitution){replace, user});
+}
+
+static pn_value replace_node(void *user, pn_ir *ir, pn_value value) {
+    const pn_value *pair = user;
+    (void)ir;
+    return value == pair[0] ? pair[1] : PN_NONE;
+}
+
+pn_value pn_ir_replace(pn_ir *ir, pn_value value, pn_value node, pn_value other) {
+    return rebuild(ir, value, replace_node, (pn_value[]){node, other});
+}
+
+pn_value pn_ir_lone_special(const pn_ir *ir, const pn_value *value, size_t count) {
+    size_t limit = 0;
+    pn_value found = PN_NONE;
+    bool *reached = pn_ir_reach(ir, value, count, PN_WALK_VALUES, &limit), several = !reached;
+    for (size_t i = 0; i < limit; i++) {
+        const pn_op op = ir->node[i].op;
+        if (!reached[i] || !((op >= PN_OP_SQRT && op <= PN_OP_SOFTPLUS) || op == PN_OP_POW || op == PN_OP_ATAN2)) continue;
+        several |= found != PN_NONE;
+        found = (pn_value)i;
+    }
+    pn_free(reached);
+    return several ? PN_NONE : found;
 }
 
 void pn_ir_inputs(const pn_ir *ir, pn_value value, bool *used, size_t slots) {
