@@ -42,6 +42,7 @@ struct pinn_training {
     char *stored_machine;  /* the same of the run that is resumed, or NULL */
     char *directory;
     pn_lowering lowering;
+    bool products_fma;     /* as in pn_pass_spec */
     char *tiles; /* owned; NULL = by the table */
     const char *compile_for; /* borrowed while the training is created */
     uint64_t seed, total_steps, last_step; /* last_step: the smaller of all phases' steps and [stop] step */
