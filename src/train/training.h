@@ -7,6 +7,7 @@
  *   drain.c      the recorded list that carries event rows and snapshots home, its host node, resuming
  *   report.c     result, JSON, plan
  *   step.c       the nodes after the network pass
+ *   profile.c    what each node of a step takes by itself
  */
 #ifndef PN_TRAIN_TRAINING_H
 #define PN_TRAIN_TRAINING_H
