@@ -20,6 +20,7 @@
 
 enum { MOST_VALUES = 10, MOST_SETS = 16, KEY_SET = 1000, KEY_SECONDS, KEY_LONGEST, BOUNDARY = 20 };
 enum { POINTS, WIDTH, DEPTH, ORDER, DIMENSION, AXES };
+#define AXES_ALL "points,width,depth,order,dimension"
 
 static const struct axis {
     const char *name;
@@ -209,15 +210,6 @@ static void bench_axis(const arguments *a, const char *executor, int axis, doubl
     if (axis == POINTS) print_flatness(executor, cost, count);
 }
 
-/* Whether the list, with commas, holds the name; an empty list holds every name. */
-static bool wanted(const char *list, const char *name) {
-    const size_t length = strlen(name);
-    if (!list) return true;
-    for (; *list; list += strcspn(list, ","), list += *list == ',')
-        if (strcspn(list, ",") == length && strncmp(list, name, length) == 0) return true;
-    return false;
-}
-
 /* False when not even the base case runs. */
 static bool bench_executor(const arguments *a, const char *executor) {
     outcome o;
@@ -228,7 +220,7 @@ static bool bench_executor(const arguments *a, const char *executor) {
     }
     print_case("base", executor, &base, &o, NAN);
     for (int axis = 0; axis < AXES; axis++)
-        if (wanted(a->axes, axes[axis].name)) bench_axis(a, executor, axis, o.operations / o.microseconds);
+        if (bench_list_holds(a->axes, axes[axis].name)) bench_axis(a, executor, axis, o.operations / o.microseconds);
     return true;
 }
 
@@ -236,23 +228,12 @@ static bool bench_executor(const arguments *a, const char *executor) {
 
 static const struct argp_option options[] = {
     {"executors", 'e', "LIST", 0, "Which, in this order: graph,eager,cpu (default: graph, or cpu without a GPU)", 0},
-    {"axes", 'a', "LIST", 0, "Which of points,width,depth,order,dimension (default: all)", 0},
+    {"axes", 'a', "LIST", 0, "Which of " AXES_ALL " (default: all)", 0},
     {"repeat", 'r', "N", 0, "Repetitions (default 3)", 0},
     {"seconds", KEY_SECONDS, "S", 0, "Length of a repetition (default 0.2)", 0},
     {"longest", KEY_LONGEST, "S", 0, "Leave out cases whose step would take longer (default 10, on the CPU 0.5)", 0},
     {"set", KEY_SET, "KEY=VALUE", 0, "Replace a value of every case, such as precision=tf32", 0},
     {0}};
-
-static bool good_axes(const char *list) {
-    for (;;) {
-        const size_t length = strcspn(list, ",");
-        bool known = false;
-        for (int axis = 0; axis < AXES; axis++) known |= strlen(axes[axis].name) == length && strncmp(list, axes[axis].name, length) == 0;
-        if (!known) return false;
-        if (!list[length]) return true;
-        list += length + 1;
-    }
-}
 
 static double parse_seconds(struct argp_state *state, const char *option, const char *value, double most) {
     char *end;
@@ -266,11 +247,11 @@ static error_t parse_option(int key, char *value, struct argp_state *state) {
     char *end = NULL;
     switch (key) {
     case 'e':
-        if (!bench_good_executors(value)) argp_error(state, "--executors %s: a list of graph, eager, cpu is needed", value);
+        if (!bench_list_within(value, BENCH_EXECUTORS)) argp_error(state, "--executors %s: a list of graph, eager, cpu is needed", value);
         a->executors = value;
         break;
     case 'a':
-        if (!good_axes(value)) argp_error(state, "--axes %s: a list of points, width, depth, order, dimension is needed", value);
+        if (!bench_list_within(value, AXES_ALL)) argp_error(state, "--axes %s: a list of points, width, depth, order, dimension is needed", value);
         a->axes = value;
         break;
     case 'r':
@@ -292,7 +273,7 @@ static error_t parse_option(int key, char *value, struct argp_state *state) {
 int bench_scaling(int count, char **argument) {
     static const struct argp argp = {options, parse_option, "", "Time training steps over points, width, depth, order of derivatives and dimension.",
                                      NULL, NULL, NULL};
-    arguments a = {.executors = pinn_device_count() > 0 ? "graph" : "cpu", .seconds = 0.2, .repeats = 3};
+    arguments a = {.executors = pinn_device_count() > 0 ? "graph" : "cpu", .axes = AXES_ALL, .seconds = 0.2, .repeats = 3};
     char list[64];
     bool good = true;
     argp_parse(&argp, count, argument, 0, NULL, &a);

@@ -6,8 +6,12 @@
 
 enum { BENCH_REPEATS = 101 }; /* most */
 
-/* A list of graph, eager, cpu with commas. */
-bool bench_good_executors(const char *list);
+#define BENCH_EXECUTORS "graph,eager,cpu"
+
+/* Lists of names with commas: whether `name` is in the list, and whether every name of the list, one at least, is known. */
+bool bench_list_holds(const char *list, const char *name);
+bool bench_list_within(const char *list, const char *known);
+
 /* `directory` NULL: nothing is written. */
 pinn_status bench_create(const char *config, const char *const *set, size_t sets, const char *executor, const char *directory, pinn_training **out);
 

@@ -47,7 +47,7 @@ static error_t parse_option(int key, char *value, struct argp_state *state) {
     char *end = NULL;
     switch (key) {
     case 'e':
-        if (!bench_good_executors(value)) argp_error(state, "--executors %s: a list of graph, eager, cpu is needed", value);
+        if (!bench_list_within(value, BENCH_EXECUTORS)) argp_error(state, "--executors %s: a list of graph, eager, cpu is needed", value);
         a->executors = value;
         break;
     case 'n':
@@ -166,7 +166,7 @@ int main(int count, char **argument) {
         argument[1] = name;
         return subcommand[i].run(count - 1, argument + 1);
     }
-    arguments a = {.executors = pinn_device_count() > 0 ? "graph,eager,cpu" : "cpu", .repeats = 5};
+    arguments a = {.executors = pinn_device_count() > 0 ? BENCH_EXECUTORS : "cpu", .repeats = 5};
     argp_parse(&argp, count, argument, 0, NULL, &a);
     printf("%-36s %-6s %-8s %11s %11s %9s %10s %10s %10s %9s  %-8s %s\n", "# config", "on", "", "us a step", "median", "enqueue", "products",
            "pointwise", "bytes", "of peak", "pass", "device");
