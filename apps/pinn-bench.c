@@ -1,5 +1,5 @@
-/* pinn-bench CONFIG...: times training steps, executor beside executor. pinn-bench graph: the graph layer itself. pinn-bench products: the
- * matrix products of layers on a GPU. See docs/bench.md.
+/* pinn-bench CONFIG...: times training steps, executor beside executor. pinn-bench scaling: how a step's time grows with the sizes of a
+ * problem. pinn-bench graph: the graph layer itself. pinn-bench products: the matrix products of layers on a GPU. See docs/bench.md.
  *
  * A step is the whole recorded step: sampling if points are fresh, forward, residual, backward, optimizer. */
 #include <argp.h>
@@ -12,12 +12,13 @@
 
 #include "bench_graph.h"
 #include "bench_products.h"
-#include "network/peak.h"
+#include "bench_scaling.h"
+#include "bench_steps.h"
 #include "pinn.h"
 #include "start.h"
 
-enum { MOST_CONFIGS = 64, MOST_REPEATS = 101, WARM_UP = 10, FEW = 100 };
-enum { KEY_SET = 1000, KEY_EVENTS };
+enum { MOST_CONFIGS = 64 };
+enum { KEY_SET = 1000, KEY_EVENTS, KEY_NODES };
 
 typedef struct arguments {
     const char *config[MOST_CONFIGS];
@@ -27,7 +28,7 @@ typedef struct arguments {
     const char *executors;
     uint64_t steps; /* a repetition; 0: as many as take about half a second */
     int repeats;
-    bool events;
+    bool events, nodes;
 } arguments;
 
 const char *argp_program_version = "pinn-bench " PINN_VERSION;
@@ -37,26 +38,16 @@ static const struct argp_option options[] = {
     {"steps", 'n', "N", 0, "Steps a repetition (default: as many as take about half a second)", 0},
     {"repeat", 'r', "N", 0, "Repetitions (default 5)", 0},
     {"set", KEY_SET, "KEY=VALUE", 0, "Replace a value of every config", 0},
+    {"nodes", KEY_NODES, NULL, 0, "Also the share of each node of the step", 0},
     {"events", KEY_EVENTS, NULL, 0, "Also train N steps (default 10000) with events, evaluation and checkpoints, beside one launch of N steps", 0},
     {0}};
-
-static bool good_executors(const char *list) {
-    for (;;) {
-        size_t length = strcspn(list, ",");
-        if (!(length == 5 && strncmp(list, "graph", 5) == 0) && !(length == 5 && strncmp(list, "eager", 5) == 0) &&
-            !(length == 3 && strncmp(list, "cpu", 3) == 0))
-            return false;
-        if (!list[length]) return true;
-        list += length + 1;
-    }
-}
 
 static error_t parse_option(int key, char *value, struct argp_state *state) {
     arguments *a = state->input;
     char *end = NULL;
     switch (key) {
     case 'e':
-        if (!good_executors(value)) argp_error(state, "--executors %s: a list of graph, eager, cpu is needed", value);
+        if (!bench_list_within(value, BENCH_EXECUTORS)) argp_error(state, "--executors %s: a list of graph, eager, cpu is needed", value);
         a->executors = value;
         break;
     case 'n':
@@ -66,12 +57,13 @@ static error_t parse_option(int key, char *value, struct argp_state *state) {
         break;
     case 'r':
         a->repeats = (int)strtol(value, &end, 10);
-        if (*end || a->repeats < 1 || a->repeats > MOST_REPEATS) argp_error(state, "--repeat %s: 1 to %d", value, MOST_REPEATS);
+        if (*end || a->repeats < 1 || a->repeats > BENCH_REPEATS) argp_error(state, "--repeat %s: 1 to %d", value, BENCH_REPEATS);
         break;
     case KEY_SET:
         if (a->sets == MOST_CONFIGS) argp_error(state, "at most %d --set", MOST_CONFIGS);
         a->set[a->sets++] = value;
         break;
+    case KEY_NODES: a->nodes = true; break;
     case KEY_EVENTS: a->events = true; break;
     case ARGP_KEY_ARG:
         if (a->configs == MOST_CONFIGS) argp_error(state, "at most %d configs", MOST_CONFIGS);
@@ -85,95 +77,35 @@ static error_t parse_option(int key, char *value, struct argp_state *state) {
     return 0;
 }
 
-static const struct argp argp = {options, parse_option, "CONFIG...\ngraph\nproducts", "Time training steps, the graph layer itself, or matrix products on a GPU.", NULL, NULL, NULL};
-
-static int ascending(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* The peaks measured so far, one an executor's device and precision. */
-static pinn_status product_peak(bool cpu, const char *precision, double *out) {
-    static struct { bool cpu; char precision[16]; double rate; } known[8];
-    static size_t count;
-    for (size_t i = 0; i < count; i++)
-        if (known[i].cpu == cpu && strcmp(known[i].precision, precision) == 0) {
-            *out = known[i].rate;
-            return PINN_OK;
-        }
-    const pinn_context_options where = {.executor = cpu ? PINN_EXECUTOR_CPU : PINN_EXECUTOR_EAGER};
-    pinn_context *context = NULL;
-    double rate = 0;
-    pinn_status status = pinn_context_create(&where, &context);
-    if (status == PINN_OK)
-        status = pn_product_peak(context, strcmp(precision, "float64") == 0 ? PN_FLOAT64 : PN_FLOAT32, strcmp(precision, "tf32") == 0, &rate);
-    pinn_context_destroy(context);
-    if (status != PINN_OK) return status;
-    if (count < sizeof known / sizeof known[0]) {
-        known[count].cpu = cpu;
-        known[count].rate = rate;
-        snprintf(known[count++].precision, sizeof known[0].precision, "%s", precision);
-    }
-    *out = rate;
-    return PINN_OK;
-}
-
-static pinn_status create(const arguments *a, const char *config, const char *executor, const char *directory, pinn_training **out) {
-    const bool cpu = strcmp(executor, "cpu") == 0;
-    const pinn_options o = {.config = config,
-                            .set = a->set,
-                            .set_count = a->sets,
-                            .device = cpu ? "cpu" : "cuda",
-                            .executor = cpu ? NULL : executor,
-                            .directory = directory,
-                            .no_directory = directory == NULL,
-                            .force = directory != NULL};
-    return pinn_training_create(&o, out);
-}
-
-static pinn_status time_steps(const arguments *a, pinn_training *training, bool cpu, uint64_t steps, double *best, double *median, double *enqueue,
-                              uint64_t *used) {
-    double each[MOST_REPEATS], seconds, enqueued = 0;
-    *enqueue = INFINITY;
-    pinn_status status = pinn_training_steps(training, WARM_UP, NULL, &seconds);
-    if (status == PINN_OK) status = pinn_training_steps(training, WARM_UP, NULL, &seconds);
-    if (status != PINN_OK) return status;
-    if (steps == 0) steps = (uint64_t)fmin(fmax(0.5 * WARM_UP / seconds, 5), 20000);
-    for (int i = 0; i < a->repeats; i++) {
-        status = pinn_training_steps(training, steps, NULL, &seconds);
-        /* Few enough not to fill the driver's queue, where the thread would wait for the device. */
-        if (status == PINN_OK && !cpu) status = pinn_training_steps(training, FEW, &enqueued, NULL);
-        if (status != PINN_OK) return status;
-        each[i] = 1e6 * seconds / (double)steps;
-        *enqueue = fmin(*enqueue, 1e6 * enqueued / FEW);
-    }
-    qsort(each, (size_t)a->repeats, sizeof *each, ascending);
-    *best = each[0];
-    *median = each[a->repeats / 2];
-    *used = steps;
-    return PINN_OK;
-}
+static const struct argp argp = {options, parse_option, "CONFIG...\nscaling\ngraph\nproducts",
+                                 "Time training steps, how they scale, the graph layer itself, or matrix products on a GPU.", NULL, NULL, NULL};
 
 static pinn_status bench(const arguments *a, const char *config, const char *executor) {
     pinn_training *training = NULL;
     pinn_result r;
-    double best, median, enqueue, peak;
-    uint64_t steps;
-    pinn_status status = create(a, config, executor, NULL, &training);
-    if (status == PINN_OK) status = time_steps(a, training, strcmp(executor, "cpu") == 0, a->steps, &best, &median, &enqueue, &steps);
+    bench_time time;
+    double peak;
+    char label[64];
+    pinn_status status = bench_create(config, a->set, a->sets, executor, NULL, &training);
+    if (status == PINN_OK) status = bench_time_steps(training, a->steps, 0.5, a->repeats, &time);
     if (status == PINN_OK) {
         pinn_training_result(training, &r);
-        status = product_peak(strcmp(executor, "cpu") == 0, r.precision, &peak);
+        status = bench_product_peak(executor, r.precision, &peak);
     }
     if (status == PINN_OK) {
-        double rate = 1e6 * r.product_operations / best;
-        printf("%-36s %-6s %-8s %11.1f %11.1f ", config, executor, r.precision, best, median);
-        if (strcmp(executor, "cpu") == 0)
-            printf("%9s ", "-"); /* enqueueing is running there */
+        double rate = 1e6 * r.product_operations / time.best;
+        printf("%-36s %-6s %-8s %11.1f %11.1f ", config, executor, r.precision, time.best, time.median);
+        if (isinf(time.enqueue))
+            printf("%9s ", "-");
         else
-            printf("%9.2f ", enqueue);
-        printf("%10.4g %10.4g %10.4g %7.1f %%  %s\n", r.product_operations, r.pointwise_operations, r.bytes, 100 * rate / peak, r.device);
+            printf("%9.2f ", time.enqueue);
+        printf("%10.4g %10.4g %10.4g %7.1f %%  %-8s %s\n", r.product_operations, r.pointwise_operations, r.bytes, 100 * rate / peak, r.lowering,
+               r.device);
         fflush(stdout);
+    }
+    if (status == PINN_OK && a->nodes) {
+        snprintf(label, sizeof label, "  %-34.34s %-6s %-8s ", config, executor, r.precision);
+        status = bench_nodes(training, label, time.best, peak, a->repeats);
     }
     pinn_training_destroy(training);
     return status;
@@ -201,12 +133,12 @@ static pinn_status bench_events(const arguments *a, const char *config, const ch
     if (with.sets == MOST_CONFIGS) return PINN_OK;
     with.set[with.sets++] = count;
     if (!mkdtemp(directory)) return PINN_OK;
-    pinn_status status = create(&with, config, executor, NULL, &plain);
+    pinn_status status = bench_create(config, with.set, with.sets, executor, NULL, &plain);
     for (int i = 0; status == PINN_OK && i < 2; i++) {
         status = pinn_training_steps(plain, steps, NULL, &seconds);
         bare = fmin(bare, seconds);
     }
-    if (status == PINN_OK) status = create(&with, config, executor, directory, &run);
+    if (status == PINN_OK) status = bench_create(config, with.set, with.sets, executor, directory, &run);
     if (status == PINN_OK) status = pinn_training_run(run);
     if (status == PINN_OK) {
         pinn_training_result(run, &r);
@@ -220,21 +152,24 @@ static pinn_status bench_events(const arguments *a, const char *config, const ch
     return status;
 }
 
+/* Of them `argument` 0 is the name in their messages. */
+static const struct { char name[24]; int (*run)(int count, char **argument); } subcommand[] = {
+    {"pinn-bench graph", bench_graph}, {"pinn-bench products", bench_products}, {"pinn-bench scaling", bench_scaling}};
+
 int main(int count, char **argument) {
-    if (count > 1 && strcmp(argument[1], "graph") == 0) {
-        argument[1] = "pinn-bench graph"; /* the name in its messages */
-        return bench_graph(count - 1, argument + 1);
-    }
-    if (count > 1 && strcmp(argument[1], "products") == 0) {
-        argument[1] = "pinn-bench products";
-        return bench_products(count - 1, argument + 1);
-    }
-    arguments a = {.executors = pinn_device_count() > 0 ? "graph,eager,cpu" : "cpu", .repeats = 5};
     argp_err_exit_status = 2;
     start(argument);
+    for (size_t i = 0; count > 1 && i < sizeof subcommand / sizeof subcommand[0]; i++) {
+        char name[sizeof subcommand[i].name];
+        snprintf(name, sizeof name, "%s", subcommand[i].name);
+        if (strcmp(argument[1], strrchr(name, ' ') + 1) != 0) continue;
+        argument[1] = name;
+        return subcommand[i].run(count - 1, argument + 1);
+    }
+    arguments a = {.executors = pinn_device_count() > 0 ? BENCH_EXECUTORS : "cpu", .repeats = 5};
     argp_parse(&argp, count, argument, 0, NULL, &a);
-    printf("%-36s %-6s %-8s %11s %11s %9s %10s %10s %10s %9s\n", "# config", "on", "", "us a step", "median", "enqueue", "products",
-           "pointwise", "bytes", "of peak");
+    printf("%-36s %-6s %-8s %11s %11s %9s %10s %10s %10s %9s  %-8s %s\n", "# config", "on", "", "us a step", "median", "enqueue", "products",
+           "pointwise", "bytes", "of peak", "pass", "device");
     int failed = 0;
     for (size_t i = 0; i < a.configs; i++) {
         char list[64];

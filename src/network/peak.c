@@ -1,13 +1,15 @@
 /* Measures the product peak through the same product calls that the network pass uses. */
 #include "network/peak.h"
 
+#include <math.h>
 #include <omp.h>
 
 #include "core/clock.h"
 #include "core/memory.h"
 #include "network/product.h"
 
-enum { GPU_SIZE = 8192, CPU_SIZE = 512, REPETITIONS = 8 };
+enum { GPU_SIZE = 8192, CPU_SIZE = 512, REPETITIONS = 8, GPU_LAUNCHES = 3, CPU_LAUNCHES = 20 };
+static const double repetition = 0.1, most = 1; /* seconds; a build for debugging is a hundred times slower */
 
 typedef struct peak {
     pn_real real;
@@ -48,7 +50,7 @@ static pinn_status fill(pinn_plane *plane, pn_real real, size_t count) {
 pinn_status pn_product_peak(pinn_context *context, pn_real real, bool tf32, double *operations_per_second) {
     const bool cpu = pinn_context_executor(context) == PINN_EXECUTOR_CPU;
     const peak p = {.real = real, .tf32 = tf32, .size = cpu ? CPU_SIZE : GPU_SIZE};
-    const size_t copies = cpu ? (size_t)omp_get_max_threads() : 1, repeat = cpu ? 20 : 3;
+    const size_t copies = cpu ? (size_t)omp_get_max_threads() : 1;
     const size_t matrix = p.size * p.size * pn_real_bytes(real);
     pinn_plane *factor = NULL, *product = NULL;
     pinn_graph *graph = NULL;
@@ -61,10 +63,13 @@ pinn_status pn_product_peak(pinn_context *context, pn_real real, bool tf32, doub
     PN_TRY(pinn_graph_begin(graph));
     PN_TRY(pinn_graph_operation(graph, &multiply, &p, sizeof p, PINN_PLANES(factor), PINN_PLANES(product)));
     PN_TRY(pinn_graph_launch(graph, 1));
-    for (int i = 0; i < REPETITIONS; i++) {
-        double start = pn_clock();
+    const double begin = pn_clock();
+    PN_TRY(pinn_graph_launch(graph, 1));
+    const uint64_t repeat = (uint64_t)fmin(fmax(repetition / (pn_clock() - begin), 1), cpu ? CPU_LAUNCHES : GPU_LAUNCHES);
+    for (int i = 0; i < REPETITIONS && (best == 0 || pn_clock() - begin < most); i++) {
+        const double start = pn_clock();
         PN_TRY(pinn_graph_launch(graph, repeat));
-        double rate = 2.0 * (double)(p.size * p.size * p.size) * (double)(copies * repeat) / (pn_clock() - start);
+        double rate = 2.0 * (double)(p.size * p.size * p.size) * (double)copies * (double)repeat / (pn_clock() - start);
         if (rate > best) best = rate;
     }
     *operations_per_second = best;

@@ -58,16 +58,17 @@ static pinn_status check_isa(void) {
     return pn_fail(PINN_CONFIG, "PINN_ISA is \"%s\"; it may be \"avx512\", \"avx2\" or \"sse2\"", isa);
 }
 
-static pinn_status choose_lowering(const pinn_options *options, pn_lowering *out) {
+static pinn_status choose_lowering(pinn_training *training, const pinn_options *options) {
     const char *name = options->lowering ? options->lowering : getenv("PINN_PASS");
-    if (!name || !*name || strcmp(name, "auto") == 0)
-        *out = PN_LOWERING_AUTO;
-    else if (strcmp(name, "tiled") == 0)
-        *out = PN_LOWERING_TILED;
+    training->lowering = PN_LOWERING_AUTO;
+    if (!name || !*name || strcmp(name, "auto") == 0) return PINN_OK;
+    training->products_fma = strcmp(name, "fma") == 0;
+    if (training->products_fma || strcmp(name, "tiled") == 0)
+        training->lowering = PN_LOWERING_TILED;
     else if (strcmp(name, "layered") == 0)
-        *out = PN_LOWERING_LAYERED;
+        training->lowering = PN_LOWERING_LAYERED;
     else
-        return pn_fail(PINN_CONFIG, "PINN_PASS is \"%s\"; it may be \"auto\", \"tiled\" or \"layered\"", name);
+        return pn_fail(PINN_CONFIG, "PINN_PASS is \"%s\"; it may be \"auto\", \"tiled\", \"layered\" or \"fma\"", name);
     return PINN_OK;
 }
 
@@ -273,7 +274,7 @@ pinn_status pinn_training_create(const pinn_options *options, pinn_training **ou
     training->stop_reason = "";
     context.message_user = training;
     PN_TRY(choose_device(options, &context));
-    PN_TRY(choose_lowering(options, &training->lowering));
+    PN_TRY(choose_lowering(training, options));
     PN_TRY(choose_tiles(training, options));
     training->compile_for = options->compile_for;
     PN_TRY(check_isa());

@@ -7,6 +7,7 @@
  *   drain.c      the recorded list that carries event rows and snapshots home, its host node, resuming
  *   report.c     result, JSON, plan
  *   step.c       the nodes after the network pass
+ *   profile.c    what each node of a step takes by itself
  */
 #ifndef PN_TRAIN_TRAINING_H
 #define PN_TRAIN_TRAINING_H
@@ -42,6 +43,7 @@ struct pinn_training {
     char *stored_machine;  /* the same of the run that is resumed, or NULL */
     char *directory;
     pn_lowering lowering;
+    bool products_fma;     /* as in pn_pass_spec */
     char *tiles; /* owned; NULL = by the table */
     const char *compile_for; /* borrowed while the training is created */
     uint64_t seed, total_steps, last_step; /* last_step: the smaller of all phases' steps and [stop] step */

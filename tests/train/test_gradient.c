@@ -2,40 +2,12 @@
  * fourth-order central differences of the loss,
  *     dL/de ~ (8 (L(e) - L(-e)) - (L(2e) - L(-2e))) / (12 e),   truncation O(e^4), rounding ~ 1e-16 L / e.
  * Points are those of step 0 each time: the step word is put back before every evaluation. */
-#include "training_tools.h"
+#include "gradient_tools.h"
 
-#include <glob.h>
-#include <math.h>
+enum { DIRECTIONS = 20 };
 
-enum { DIRECTIONS = 20, MOST = 64 };
-
-static char *keep(char *list[], size_t *count, const char *format, size_t number, size_t value) {
-    char text[96];
-    snprintf(text, sizeof text, format, number, value);
-    return list[(*count)++] = strdup(text);
-}
-
-/* The config in float64 with few points: the check is of the formulas, and every formula is the same at any point count. */
-static pinn_training *create_small(const char *path) {
-    char *set[MOST];
-    size_t count = 0, equations = 0, conditions = 0;
-    pn_config *config = NULL;
-    must(pn_config_read(path, NULL, 0, &config));
-    for (size_t i = 0; i < config->set_count; i++) {
-        size_t points = config->set[i].points < 33 ? config->set[i].points : 33;
-        if (config->set[i].condition)
-            keep(set, &count, "condition.%zu.points=%zu", conditions++, points);
-        else
-            keep(set, &count, "equation.%zu.points=%zu", equations++, points);
-    }
-    pn_config_destroy(config);
-    set[count++] = strdup("precision=float64");
-    const pinn_options options = {.config = path, .device = "cpu", .set = (const char *const *)set, .set_count = count, .no_directory = true};
-    pinn_training *training = NULL;
-    must(pinn_training_create(&options, &training));
-    for (size_t i = 0; i < count; i++) free(set[i]);
-    return training;
-}
+/* Few points: the check is of the formulas, and every formula is the same at any point count. */
+static const gradient_options small = {.device = "cpu", .precision = "float64", .most = 33};
 
 static double loss_at(pinn_training *training, const double *parameters) {
     pn_words words = {0};
@@ -46,26 +18,18 @@ static double loss_at(pinn_training *training, const double *parameters) {
     return words.loss;
 }
 
-/* Uniform in [-1, 1), the same on every machine. */
-static double next_random(uint64_t *state) {
-    *state = *state * 6364136223846793005u + 1442695040888963407u;
-    return (double)(int64_t)(*state >> 11) / (double)(1ll << 52) - 1;
-}
-
 static void check_config(const char *path) {
-    pinn_training *training = create_small(path);
+    pinn_training *training = gradient_create(path, &small);
     size_t n;
-    double *parameter = read_parameters(training, &n), *gradient = malloc(n * sizeof *gradient), *direction = malloc(n * sizeof *direction),
+    double *parameter = gradient_parameters(training, &n), *gradient = malloc(n * sizeof *gradient), *direction = malloc(n * sizeof *direction),
            *moved = malloc(n * sizeof *moved);
-    uint64_t random = 12345;
-    /* Away from the start: biases are zero there and hide their gradient's errors. */
-    for (size_t i = 0; i < n; i++) parameter[i] += 0.1 * next_random(&random);
+    uint64_t random = 54321;
     loss_at(training, parameter);
     must(pinn_plane_read(pn_step_gradient(training->machinery.step), 0, gradient, n * sizeof *gradient));
     for (int d = 0; d < DIRECTIONS; d++) {
         double norm = 0, product = 0, value[4];
         for (size_t i = 0; i < n; i++) {
-            direction[i] = next_random(&random);
+            direction[i] = gradient_random(&random);
             norm += direction[i] * direction[i];
         }
         for (size_t i = 0; i < n; i++) product += gradient[i] * (direction[i] /= sqrt(norm));
@@ -89,14 +53,7 @@ static void check_config(const char *path) {
     pinn_training_destroy(training);
 }
 
-START_TEST(gradient_of_every_config) {
-    glob_t found;
-    ck_assert_int_eq(glob(PINN_SOURCE_DIR "/configs/*.toml", 0, NULL, &found), 0);
-    ck_assert_int_eq(glob(PINN_SOURCE_DIR "/configs/bench/*.toml", GLOB_APPEND, NULL, &found), 0);
-    ck_assert_uint_ge(found.gl_pathc, 13);
-    for (size_t i = 0; i < found.gl_pathc; i++) check_config(found.gl_pathv[i]);
-    globfree(&found);
-}
+START_TEST(gradient_of_every_config) { gradient_every_config(check_config); }
 END_TEST
 
 int main(void) {

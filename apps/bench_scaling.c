@@ -1,0 +1,288 @@
+/* pinn-bench scaling: each size of a problem varied alone around one case, u_t + u u_x = nu u_xx on a network 2-64x4-1 at 10^4 points.
+ *
+ * Problems are written as text, fixed points, a twentieth as many on the boundary as inside, no clipping. Order: the equation's highest
+ * derivative (advection, Burgers, Korteweg-de Vries, Kuramoto-Sivashinsky). Dimension: Poisson's equation, whose Laplacian travels as one channel
+ * beside the first derivatives.
+ *
+ * A case whose step would last too long, by its operations and the base case's rate, is left out, and so is one that has no room. */
+#include "bench_scaling.h"
+
+#include <argp.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench_steps.h"
+#include "core/text.h"
+#include "train/training.h"
+
+enum { MOST_VALUES = 10, MOST_SETS = 16, KEY_SET = 1000, KEY_SECONDS, KEY_LONGEST, BOUNDARY = 20 };
+enum { POINTS, WIDTH, DEPTH, ORDER, DIMENSION, AXES };
+#define AXES_ALL "points,width,depth,order,dimension"
+
+static const struct axis {
+    const char *name;
+    size_t value[MOST_VALUES]; /* ended by 0 */
+    size_t reference;          /* the value that `ratio` compares with */
+    bool poisson;
+} axes[AXES] = {
+    [POINTS] = {"points", {1000, 10000, 100000, 1000000, 10000000}, 100000, false},
+    [WIDTH] = {"width", {16, 32, 64, 128, 256, 512}, 64, false},
+    [DEPTH] = {"depth", {2, 3, 4, 6, 8, 10}, 4, false},
+    [ORDER] = {"order", {1, 2, 3, 4}, 2, false},
+    [DIMENSION] = {"dimension", {1, 2, 3, 5, 10, 20, 50, 100}, 2, true},
+};
+
+typedef struct problem {
+    size_t size[AXES];
+    bool poisson;
+} problem;
+
+static const problem base = {{[POINTS] = 10000, [WIDTH] = 64, [DEPTH] = 4, [ORDER] = 2, [DIMENSION] = 2}, false};
+
+typedef struct arguments {
+    const char *executors, *axes;
+    const char *set[MOST_SETS];
+    size_t sets;
+    double seconds, longest; /* of a repetition; of a step. longest 0: by the executor */
+    int repeats;
+} arguments;
+
+typedef struct outcome {
+    bool measured;
+    char why[200]; /* it was not */
+    char precision[16], lowering[16];
+    size_t channels;    /* of an inner point */
+    double microseconds, operations, peak_share, bytes; /* of a step, products; device memory that grows with the points */
+} outcome;
+
+/* ---- the problem's text -------------------------------------------------------------------------------------------------------- */
+
+static void write_equation(const problem *p, pn_text *text) {
+    static const char *const residual[] = {NULL, "u_t + u*u_x", "u_t + u*u_x - 0.0031831*u_xx", "u_t + u*u_x + 0.000484*u_xxx",
+                                           "u_t + u*u_x + u_xx + u_xxxx"};
+    pn_text_string(text, "title = \"scaling\"\n[domain]\n");
+    if (p->poisson)
+        for (size_t i = 0; i < p->size[DIMENSION]; i++) pn_text_printf(text, "x%zu = [-1, 1]\n", i);
+    else
+        pn_text_string(text, "x = [-1, 1]\nt = [-1, 1]\n");
+    pn_text_printf(text, "[fields]\nu = {}\n[[equation]]\nname = \"inside\"\nresidual = \"%s\"\n",
+                   p->poisson ? "lap(u) + sin(x0)" : residual[p->size[ORDER]]);
+}
+
+static void write_problem(const problem *p, pn_text *text) {
+    const size_t points = p->size[POINTS];
+    write_equation(p, text);
+    pn_text_printf(text, "points = %zu\nresample = \"never\"\n", points);
+    pn_text_printf(text, "[[condition]]\nname = \"boundary\"\non = \"boundary\"\nresidual = \"u\"\npoints = %zu\nresample = \"never\"\n", points / BOUNDARY);
+    pn_text_printf(text, "[network]\nwidth = %zu\ndepth = %zu\nactivation = \"tanh\"\n", p->size[WIDTH], p->size[DEPTH]);
+    pn_text_string(text, "[[train]]\nsteps = 10000\nlearning_rate = 1e-3\n[output]\nevaluate = { points = 100 }\n");
+}
+
+/* `path` is a pattern of mkstemps; the file is the caller's to remove. */
+static bool write_file(const problem *p, char *path) {
+    pn_text text = {0};
+    write_problem(p, &text);
+    const int descriptor = pn_text_check(&text) == PINN_OK ? mkstemps(path, 5) : -1;
+    FILE *file = descriptor >= 0 ? fdopen(descriptor, "w") : NULL;
+    bool good = file && fputs(pn_text_get(&text), file) >= 0;
+    if (file)
+        good = fclose(file) == 0 && good;
+    else if (descriptor >= 0)
+        close(descriptor);
+    if (!good && descriptor >= 0) unlink(path);
+    pn_text_free(&text);
+    return good;
+}
+
+/* ---- one case ------------------------------------------------------------------------------------------------------------------ */
+
+static void refuse(outcome *o, const char *why) {
+    snprintf(o->why, sizeof o->why, "%s", why);
+    o->why[strcspn(o->why, "\n")] = 0;
+}
+
+static void describe(const pinn_training *training, outcome *o) {
+    pn_pass_cost cost;
+    pinn_result r;
+    pinn_training_result(training, &r);
+    pn_pass_get_cost(training->machinery.pass, &cost);
+    snprintf(o->precision, sizeof o->precision, "%s", r.precision);
+    snprintf(o->lowering, sizeof o->lowering, "%s", r.lowering);
+    o->channels = training->problem->set[0].layout.count;
+    o->operations = r.product_operations;
+    o->bytes = (double)(pinn_plane_bytes(training->machinery.points) + cost.workspace_bytes + cost.partial_bytes);
+}
+
+/* `rate`: operations a microsecond of the base case; 0 for the base case itself. */
+static void measure_training(const arguments *a, const char *executor, pinn_training *training, double rate, outcome *o) {
+    const double longest = a->longest > 0 ? a->longest : strcmp(executor, "cpu") == 0 ? 0.5 : 10;
+    bench_time time;
+    double peak;
+    describe(training, o);
+    if (rate > 0 && o->operations / rate > 1e6 * longest) {
+        snprintf(o->why, sizeof o->why, "a step would take about %.3g s, more than --longest %g", o->operations / rate / 1e6, longest);
+        return;
+    }
+    if (bench_product_peak(executor, o->precision, &peak) != PINN_OK || bench_time_steps(training, 0, a->seconds, a->repeats, &time) != PINN_OK) {
+        refuse(o, pinn_error_message());
+        return;
+    }
+    o->measured = true;
+    o->microseconds = time.best;
+    o->peak_share = o->operations / (1e-6 * time.best * peak);
+}
+
+static void measure(const arguments *a, const char *executor, const problem *p, double rate, outcome *o) {
+    char path[] = "/tmp/pinn-bench-XXXXXX.toml";
+    pinn_training *training = NULL;
+    *o = (outcome){.precision = "-", .lowering = "-"};
+    if (!write_file(p, path)) {
+        refuse(o, "no problem file could be written to /tmp");
+        return;
+    }
+    if (bench_create(path, a->set, a->sets, executor, NULL, &training) == PINN_OK)
+        measure_training(a, executor, training, rate, o);
+    else
+        refuse(o, pinn_error_message());
+    pinn_training_destroy(training);
+    unlink(path);
+}
+
+/* ---- the table ------------------------------------------------------------------------------------------------------------------ */
+
+static double per_point(const problem *p, const outcome *o) { return 1e3 * o->microseconds / (double)p->size[POINTS]; }
+
+static void print_head(void) {
+    printf("%-10s %8s %5s %5s %5s %9s %8s %-6s %-8s %-8s %12s %10s %7s %14s %11s %8s\n", "# axis", "points", "width", "depth", "order", "dimension",
+           "channels", "on", "", "pass", "us a step", "ns a point", "ratio", "bytes a point", "products", "of peak");
+}
+
+/* `reference`: nanoseconds a point of the axis's reference case; NaN without one. */
+static void print_case(const char *axis, const char *executor, const problem *p, const outcome *o, double reference) {
+    printf("%-10s %8zu %5zu %5zu ", axis, p->size[POINTS], p->size[WIDTH], p->size[DEPTH]);
+    printf("%5zu %9zu %8zu %-6s %-8s %-8s ", p->size[ORDER], p->size[DIMENSION], o->channels, executor, o->precision, o->lowering);
+    if (!o->measured)
+        printf("skipped: %s\n", o->why);
+    else if (isnan(reference))
+        printf("%12.1f %10.3f %7s ", o->microseconds, per_point(p, o), "-");
+    else
+        printf("%12.1f %10.3f %7.3f ", o->microseconds, per_point(p, o), per_point(p, o) / reference);
+    if (o->measured) printf("%14.1f %11.4g %6.1f %%\n", o->bytes / (double)p->size[POINTS], o->operations, 100 * o->peak_share);
+    fflush(stdout);
+}
+
+static problem on_axis(int axis, size_t value) {
+    problem p = base;
+    p.size[axis] = value;
+    p.poisson = axes[axis].poisson;
+    return p;
+}
+
+/* How far apart the costs of a point are from the reference on. */
+static void print_flatness(const char *executor, const double *cost, size_t count) {
+    double least = INFINITY, most = 0;
+    for (size_t i = 0; i < count; i++) {
+        least = fmin(least, cost[i]);
+        most = fmax(most, cost[i]);
+    }
+    if (count > 1)
+        printf("# %s: at %zu points and more, %zu sizes, the costs of a point differ by %.1f %%\n", executor, axes[POINTS].reference, count,
+               100 * (most / least - 1));
+}
+
+static void bench_axis(const arguments *a, const char *executor, int axis, double rate) {
+    const struct axis *x = &axes[axis];
+    const problem at = on_axis(axis, x->reference);
+    double cost[MOST_VALUES];
+    size_t count = 0;
+    outcome reference;
+    measure(a, executor, &at, rate, &reference);
+    for (size_t i = 0; i < MOST_VALUES && x->value[i]; i++) {
+        const problem p = on_axis(axis, x->value[i]);
+        outcome o = reference;
+        if (x->value[i] != x->reference) measure(a, executor, &p, rate, &o);
+        print_case(x->name, executor, &p, &o, reference.measured ? per_point(&at, &reference) : NAN);
+        if (o.measured && x->value[i] >= x->reference) cost[count++] = per_point(&p, &o);
+    }
+    if (axis == POINTS) print_flatness(executor, cost, count);
+}
+
+/* False when not even the base case runs. */
+static bool bench_executor(const arguments *a, const char *executor) {
+    outcome o;
+    measure(a, executor, &base, 0, &o);
+    if (!o.measured) {
+        fprintf(stderr, "%s, base case: %s\n", executor, o.why);
+        return false;
+    }
+    print_case("base", executor, &base, &o, NAN);
+    for (int axis = 0; axis < AXES; axis++)
+        if (bench_list_holds(a->axes, axes[axis].name)) bench_axis(a, executor, axis, o.operations / o.microseconds);
+    return true;
+}
+
+/* ---- the command line ---------------------------------------------------------------------------------------------------------- */
+
+static const struct argp_option options[] = {
+    {"executors", 'e', "LIST", 0, "Which, in this order: graph,eager,cpu (default: graph, or cpu without a GPU)", 0},
+    {"axes", 'a', "LIST", 0, "Which of " AXES_ALL " (default: all)", 0},
+    {"repeat", 'r', "N", 0, "Repetitions (default 3)", 0},
+    {"seconds", KEY_SECONDS, "S", 0, "Length of a repetition (default 0.2)", 0},
+    {"longest", KEY_LONGEST, "S", 0, "Leave out cases whose step would take longer (default 10, on the CPU 0.5)", 0},
+    {"set", KEY_SET, "KEY=VALUE", 0, "Replace a value of every case, such as precision=tf32", 0},
+    {0}};
+
+static double parse_seconds(struct argp_state *state, const char *option, const char *value, double most) {
+    char *end;
+    const double seconds = strtod(value, &end);
+    if (end == value || *end || !(seconds > 0 && seconds <= most)) argp_error(state, "--%s %s: over 0, at most %g", option, value, most);
+    return seconds;
+}
+
+static error_t parse_option(int key, char *value, struct argp_state *state) {
+    arguments *a = state->input;
+    char *end = NULL;
+    switch (key) {
+    case 'e':
+        if (!bench_list_within(value, BENCH_EXECUTORS)) argp_error(state, "--executors %s: a list of graph, eager, cpu is needed", value);
+        a->executors = value;
+        break;
+    case 'a':
+        if (!bench_list_within(value, AXES_ALL)) argp_error(state, "--axes %s: a list of points, width, depth, order, dimension is needed", value);
+        a->axes = value;
+        break;
+    case 'r':
+        a->repeats = (int)strtol(value, &end, 10);
+        if (*end || a->repeats < 1 || a->repeats > BENCH_REPEATS) argp_error(state, "--repeat %s: 1 to %d", value, BENCH_REPEATS);
+        break;
+    case KEY_SECONDS: a->seconds = parse_seconds(state, "seconds", value, 60); break;
+    case KEY_LONGEST: a->longest = parse_seconds(state, "longest", value, 3600); break;
+    case KEY_SET:
+        if (a->sets == MOST_SETS) argp_error(state, "at most %d --set", MOST_SETS);
+        a->set[a->sets++] = value;
+        break;
+    case ARGP_KEY_ARG: argp_error(state, "'%s': no arguments are expected", value); break;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+    return 0;
+}
+
+int bench_scaling(int count, char **argument) {
+    static const struct argp argp = {options, parse_option, "", "Time training steps over points, width, depth, order of derivatives and dimension.",
+                                     NULL, NULL, NULL};
+    arguments a = {.executors = pinn_device_count() > 0 ? "graph" : "cpu", .axes = AXES_ALL, .seconds = 0.2, .repeats = 3};
+    char list[64];
+    bool good = true;
+    argp_parse(&argp, count, argument, 0, NULL, &a);
+    print_head();
+    snprintf(list, sizeof list, "%s", a.executors);
+    for (char *rest = list, *executor; (executor = strsep(&rest, ",")) != NULL;) good = bench_executor(&a, executor) && good;
+    if (ferror(stdout) || fflush(stdout) != 0) {
+        fprintf(stderr, "pinn-bench scaling: cannot write to standard output\n");
+        good = false;
+    }
+    return good ? 0 : 1;
+}
