@@ -15,7 +15,7 @@
 /* Constants, not the machine's cache sizes, so that one problem is summed in one order everywhere. */
 enum {
     TILE_BYTES = 1 << 20, /* activations of a tile; half of a 2 MiB second-level cache: weights and scratch need room too */
-    TILE_ROWS = 256,      /* products of fewer rows run below the core's speed */
+    TILE_ROWS = 512,      /* products of fewer rows run below the core's speed */
     TILES = 64,           /* wanted at least, as long as tiles keep TILE_ROWS rows */
     TILE_GROUPS = 64      /* at most: each costs a partial gradient */
 };
