@@ -197,7 +197,12 @@ static void leave(const block *b) {
 
 static void execute(const pn_program *p, void *const *slot, size_t lanes) {
     pn_lane_function *const *function = p->lanes->function[p->real];
-    for (size_t i = 0; i < p->instructions; i++) function[p->code[i].op](&p->code[i], slot, p->step, lanes);
+    for (const pn_stage *stage = p->stage; stage < p->stage + p->stages; stage++) {
+        if (stage->run)
+            stage->run(slot, lanes * pn_real_bytes(p->real));
+        else
+            for (size_t i = stage->first; i < stage->end; i++) function[p->code[i].op](&p->code[i], slot, p->step, lanes);
+    }
 }
 
 /* The `rest` lanes after the first `done`, fewer than a group: padded with copies of the first of them. */
