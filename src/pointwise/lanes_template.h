@@ -122,6 +122,18 @@ static void NAME(SUM_F64)(const pn_instruction *i, void *const *slot, const uint
     }
 }
 
+static void NAME(spread)(void *to, const void *from, size_t stride, size_t rows, size_t columns) {
+    REAL *row = to;
+    const REAL *value = from;
+    for (size_t r = 0; r < rows; r++, row += columns, value += stride) {
+        const VECTOR all = ALL(*value);
+        for (size_t j = 0; j < columns; j += LANES) NAME(store)(row + j, all);
+    }
+}
+
+#undef EACH
+#undef MOVING
+#undef FIXED
 #undef UNARY
 #undef BINARY
 #undef TERNARY
