@@ -6,7 +6,8 @@
 
 #include "network/product.h"
 
-#define PN_PRODUCT_DEPTH 128 /* rows of a panel of B: 32 KiB of 64 float32 columns */
+#define PN_PRODUCT_DEPTH 128   /* rows of a panel of B: 32 KiB of 64 float32 columns */
+#define PN_PRODUCT_STRIDE 2048 /* bytes from row to row from which on a panel's rows fall into too few sets of a first-level cache */
 
 typedef void pn_product_function(const pn_product *product, const void *a, const void *b, bool add, void *c);
 

@@ -9,8 +9,8 @@
  *
  * The block of C, (SUMS/vectors) x (vectors*LANES), stays in registers while k runs: each step loads `vectors` vectors of a row of B and one
  * number a row of A (a sum of outer products; Goto & van de Geijn 2008). op(A) is reached by strides, so A and its transpose cost the same
- * and nothing of A is copied. B is read in place where its row fills whole vectors, else a padded panel is copied to the stack. k is cut so
- * that a panel of B stays in the first-level cache. Every element of C is summed in the order of k, but for one: narrow C is summed as dot
+ * and nothing of A is copied. B is read in place where its row fills whole vectors and rows do not compete for cache lines, else a padded panel
+ * is copied to the stack. k is cut so that a panel of B stays in the first-level cache. Every element of C is summed in the order of k, but for one: narrow C is summed as dot
  * products, LANES partial sums an element. */
 #define PANEL (VECTORS * LANES) /* columns */
 #define NARROW 4 /* columns summed as dot products */
@@ -110,7 +110,7 @@ static void NAME(wide)(const pn_product *p, const REAL *a, const REAL *b, bool a
     for (size_t n = 0, columns; n < p->n; n += columns) {
         columns = NAME(panel_columns)(n, p->n);
         const size_t width = (columns + LANES - 1) / LANES * LANES;
-        const bool in_place = !p->transpose_b && columns == width;
+        const bool in_place = !p->transpose_b && columns == width && p->n * sizeof(REAL) < PN_PRODUCT_STRIDE;
         for (size_t k = 0; k < p->k; k += PN_PRODUCT_DEPTH) {
             const size_t depth = p->k - k < PN_PRODUCT_DEPTH ? p->k - k : PN_PRODUCT_DEPTH;
             if (!in_place) NAME(pack)(p, b, k, depth, n, columns, width, panel);
