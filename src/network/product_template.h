@@ -30,19 +30,26 @@ static inline VECTOR NAME(load)(const REAL *at) { return (VECTOR) * (const NAME(
 /* `rows` and `vectors` are constants where this is called, so the block becomes registers. */
 static inline __attribute__((always_inline)) void NAME(block)(size_t rows, size_t vectors, const NAME(place) * w) {
     VECTOR sum[SUMS][VECTORS];
+    PN_UNROLLED
     for (size_t i = 0; i < rows; i++)
+        PN_UNROLLED
         for (size_t j = 0; j < vectors; j++) sum[i][j] = (VECTOR){0};
     const REAL *a = w->a, *b = w->b;
     for (size_t p = 0; p < w->k; p++, a += w->a_column, b += w->b_row) {
         VECTOR row[VECTORS];
+        PN_UNROLLED
         for (size_t j = 0; j < vectors; j++) row[j] = NAME(load)(b + j * LANES);
+        PN_UNROLLED
         for (size_t i = 0; i < rows; i++) {
             const VECTOR factor = a[i * w->a_row] - (VECTOR){0};
+            PN_UNROLLED
             for (size_t j = 0; j < vectors; j++) sum[i][j] = FMA(factor, row[j], sum[i][j]);
         }
     }
     const size_t last = w->columns - (vectors - 1) * LANES;
+    PN_UNROLLED
     for (size_t i = 0; i < rows; i++)
+        PN_UNROLLED
         for (size_t j = 0; j < vectors; j++) {
             REAL *c = w->c + i * w->c_row + j * LANES;
             if (j + 1 < vectors || last == LANES) {
