@@ -1,4 +1,5 @@
-/* Lane operations: what the interpreter (program_run.c) executes, one function per operation, precision and instruction set.
+/* Lane operations: what the interpreter (program_run.c) executes where no machine code was made (native.h), one function per operation,
+ * precision and instruction set.
  *
  * Every operand is a slot: an array of lanes (step 1) or one value repeated PN_LANE_GROUP bytes long (step 0). A function handles
  * `lanes` lanes, a multiple of the group, always by whole vectors and elementwise: a lane's bits depend on its own operands only, never

@@ -1,6 +1,7 @@
 /* The interpreter: runs a program's bytecode over blocks of lanes.
  *
- * Every instruction runs over all lanes of a block before the next one starts, so its cost of dispatch is shared by hundreds of lanes.
+ * Every stage, a lane function or a run of instructions in machine code (native.h), runs over all lanes of a block before the next one
+ * starts, so its cost of dispatch is shared by hundreds of lanes.
  * Lanes are handled by whole vectors only. What remains at a block's end is copied into padded scratch and runs through the same vector
  * functions, so a lane's bits never depend on where it lies, and nothing outside the operands is touched.
  *
