@@ -1,4 +1,5 @@
-/* pinn-bench CONFIG...: times training steps, executor beside executor. pinn-bench graph: the graph layer itself. See docs/bench.md.
+/* pinn-bench CONFIG...: times training steps, executor beside executor. pinn-bench graph: the graph layer itself. pinn-bench products: the
+ * matrix products of layers on a GPU. See docs/bench.md.
  *
  * A step is the whole recorded step: sampling if points are fresh, forward, residual, backward, optimizer. */
 #include <argp.h>
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #include "bench_graph.h"
+#include "bench_products.h"
 #include "network/peak.h"
 #include "pinn.h"
 #include "start.h"
@@ -83,7 +85,7 @@ static error_t parse_option(int key, char *value, struct argp_state *state) {
     return 0;
 }
 
-static const struct argp argp = {options, parse_option, "CONFIG...\ngraph", "Time training steps, or the graph layer itself.", NULL, NULL, NULL};
+static const struct argp argp = {options, parse_option, "CONFIG...\ngraph\nproducts", "Time training steps, the graph layer itself, or matrix products on a GPU.", NULL, NULL, NULL};
 
 static int ascending(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;
@@ -223,6 +225,10 @@ int main(int count, char **argument) {
     if (count > 1 && strcmp(argument[1], "graph") == 0) {
         argument[1] = "pinn-bench graph"; /* the name in its messages */
         return bench_graph(count - 1, argument + 1);
+    }
+    if (count > 1 && strcmp(argument[1], "products") == 0) {
+        argument[1] = "pinn-bench products";
+        return bench_products(count - 1, argument + 1);
     }
     arguments a = {.executors = pinn_device_count() > 0 ? "graph,eager,cpu" : "cpu", .repeats = 5};
     argp_err_exit_status = 2;

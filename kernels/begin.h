@@ -72,8 +72,7 @@ PN_PORTABLE void pn_loop_mark(pn_loop *loop, const pn_words *words) {
 }
 
 PN_PORTABLE void pn_begin_chunk(const pn_begin_arguments *a, const pn_words *words, const pn_hyper *hyper, pn_loop *loop) {
-    loop->update = 0;
-    loop->unroll = (uint32_t)a->unroll;
+    loop->unroll = a->unroll;
     loop->until = pn_chunk_end(hyper, words->step, words->phase_step);
     pn_loop_mark(loop, words);
 }

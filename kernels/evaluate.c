@@ -8,7 +8,7 @@ static double relative_l2(uint64_t real, const void *field, uint64_t first, cons
         error[i % PN_SUM_WIDE] += difference * difference;
         size[i % PN_SUM_WIDE] += reference[i] * reference[i];
     }
-    return sqrt(pn_sum_fold_wide(error)) / sqrt(pn_sum_fold_wide(size));
+    return sqrt(pn_sum_fold_groups(error, PN_SUM_LANES)) / sqrt(pn_sum_fold_groups(size, PN_SUM_LANES));
 }
 
 static pinn_status evaluate_cpu(const pinn_run *run) {

@@ -1,11 +1,11 @@
-/* The scalars at the end of a step, by one thread block: losses, gradient norm, clipping, learning rate, Adam's corrections, stop
- * rules, the event row, the step words, the flags of the loops around the step.
+/* The scalars of a step: losses, gradient norm, clipping, learning rate, Adam's corrections, stop rules, the event row, the step
+ * words, the flags of the loops around the step. Arithmetic alone: `reduce` does what waits for no other block, and leaves it in
+ * pn_finish_rates and the losses; the optimizer's kernel (adam.h) does the rest.
  *
  *     loss_k = (sum of term k's partial sums) / points_k          loss = sum over k, in order, of weight_k * loss_k
  *     gradient_norm = sqrt(sum of squares)                        clip = min(1, clip_norm / gradient_norm), 1 when clip_norm = 0
  *     rate = learning_rate / (1 - beta1^t)                        root_correction = 1 / sqrt(1 - beta2^t)
- * with t = optimizer steps including this one and the learning rate of schedule.h at phase_step. All float64, in the orders of
- * sum.h: 32 lanes for a term's rows, 1024 for the squares.
+ * with t = optimizer steps including this one and the learning rate of schedule.h at phase_step. All float64.
  * Clipping: R. Pascanu, T. Mikolov, Y. Bengio, ICML 2013, algorithm 1.
  *
  * Stop rules. Loss and gradient are those of the step's parameters before its update. In this order, the first one met counts:
@@ -25,46 +25,35 @@
 
 #include "kernels/begin.h"
 #include "kernels/schedule.h"
-#include "kernels/sum.h"
 #include "kernels/words.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+#define PN_FINISH_TERMS 1024 /* most terms: one thread adds their losses */
 
-#define PN_FINISH_TERMS 1024 /* most terms: two numbers a term stand in shared memory */
-
-typedef struct pn_finish_column { /* a term's partial sums: row r at offset + r*stride, elements of the loss partials */
-    uint64_t offset, stride, rows;
-} pn_finish_column;
-
-typedef struct pn_finish_arguments {
-    uint64_t terms, fields, squares, ring_rows;
-} pn_finish_arguments;
-
-/* reads: loss partials float64, columns pn_finish_column[terms], squares float64 [squares], weight float64 [2][terms] (weights,
- *        then points), hyper, words, ring, loop
- * writes: words, ring float64 [ring_rows][PN_ROW_TERMS + terms + fields] (the row of words.rows, when one is due), loop */
-extern const pinn_operation pn_finish_operation;
-pinn_status pn_finish_cuda(const pinn_run *run);
-
-#ifdef __cplusplus
-}
-#endif
+/* Scalars of a step that follow from the words before it. */
+typedef struct pn_finish_rates {
+    double learning_rate, rate, root_correction;
+    uint64_t open; /* the step is to be done */
+    uint64_t due;  /* an event row, unless the step is not done */
+} pn_finish_rates;
 
 /* Whether an event row is written after step n (n = 1 for the first step), whatever the stop rules say. */
 PN_PORTABLE bool pn_finish_due(const pn_hyper *hyper, uint64_t n) {
     return pn_due(n, hyper->event_every) || pn_due(n, hyper->evaluate_every) || n == hyper->last_step;
 }
 
-/* Scalars that do not wait for any sum. */
-typedef struct pn_finish_rates {
-    double learning_rate, bias1, bias2; /* 1 - beta^t */
-    bool due;                           /* an event row, unless the step is not done */
-} pn_finish_rates;
-
 /* 1 - beta^t without the cancellation of small t. */
 PN_PORTABLE double pn_finish_bias(double beta, uint64_t t) { return -expm1((double)t * log(beta)); }
+
+PN_PORTABLE double pn_finish_root_correction(double beta2, uint64_t t) { return 1 / sqrt(pn_finish_bias(beta2, t)); }
+
+/* Whether the step is done: its loss and its gradient's norm are numbers. A sum of squares is finite exactly when its root is. */
+PN_PORTABLE bool pn_finish_accepted(double loss, double squares) { return isfinite(loss) && isfinite(squares); }
+
+PN_PORTABLE double pn_finish_clip(const pn_hyper *hyper, double squares) {
+    if (!(hyper->clip_norm > 0)) return 1;
+    const double norm = sqrt(squares);
+    return norm > hyper->clip_norm ? hyper->clip_norm / norm : 1;
+}
 
 /* What a step measured, before its update. */
 typedef struct pn_finish_measure {
@@ -73,7 +62,7 @@ typedef struct pn_finish_measure {
 } pn_finish_measure;
 
 /* The words of a step that is done, but for its rows and stop rules. */
-PN_PORTABLE void pn_finish_advance(pn_words *words, const pn_hyper *hyper, const pn_finish_rates *rates,
+PN_PORTABLE void pn_finish_advance(pn_words *words, const pn_hyper *hyper, const pn_finish_rates *rates, double squares,
                                    const pn_finish_measure *m) {
     words->step = m->step;
     words->phase_step += 1;
@@ -81,9 +70,9 @@ PN_PORTABLE void pn_finish_advance(pn_words *words, const pn_hyper *hyper, const
     words->loss = m->loss;
     words->learning_rate = m->learning_rate;
     words->gradient_norm = m->gradient_norm;
-    words->clip = hyper->clip_norm > 0 && m->gradient_norm > hyper->clip_norm ? hyper->clip_norm / m->gradient_norm : 1;
-    words->rate = rates->learning_rate / rates->bias1;
-    words->root_correction = 1 / sqrt(rates->bias2);
+    words->clip = pn_finish_clip(hyper, squares);
+    words->rate = rates->rate;
+    words->root_correction = rates->root_correction;
     if (words->best_step == 0 || m->loss < words->best_loss) {
         words->best_loss = m->loss;
         words->best_step = m->step;
@@ -107,16 +96,14 @@ PN_PORTABLE uint64_t pn_finish_rule(const pn_words *words, const pn_hyper *hyper
 PN_PORTABLE bool pn_finish_words(pn_words *words, pn_loop *loop, const pn_hyper *hyper, const pn_finish_rates *rates, double loss,
                                  double squares, pn_finish_measure *m) {
     bool row = false;
-    loop->update = 0;
-    if (pn_loop_open(loop, words)) {
+    if (rates->open) {
         m->step = words->step + 1;
         m->learning_rate = rates->learning_rate;
         m->gradient_norm = sqrt(squares);
         m->loss = loss;
-        if (isfinite(m->loss) && isfinite(m->gradient_norm)) {
-            pn_finish_advance(words, hyper, rates, m);
+        if (pn_finish_accepted(loss, squares)) {
+            pn_finish_advance(words, hyper, rates, squares, m);
             words->stop = pn_finish_rule(words, hyper);
-            loop->update = 1;
         } else
             words->stop = PN_STOP_NAN;
         row = rates->due || words->stop != PN_STOP_NONE;

@@ -64,8 +64,7 @@ typedef struct pn_hyper {
 typedef struct pn_loop {
     uint32_t unrolled; /* flag of the loop whose body holds `unroll` steps: so many are left; first, because the graph reads it alone */
     uint32_t single;   /* flag of the loop over the rest: a step is left; second, for the same reason */
-    uint32_t update;   /* the optimizer applies the step that has just been finished */
-    uint32_t unroll;   /* steps in the first loop's body */
+    uint64_t unroll;   /* steps in the first loop's body */
     uint64_t until;    /* the step at which the chunk ends */
 } pn_loop;
 

@@ -36,6 +36,7 @@ typedef struct pinn_options { /* all strings borrowed during pinn_training_creat
     const char *device;     /* "auto" (or NULL), "cpu", "cuda", "cuda:N" */
     const char *executor;   /* NULL: environment variable PINN_GRAPH, else "graph" on a GPU; "graph" or "eager" */
     const char *lowering;   /* NULL: environment variable PINN_PASS, else "auto"; "tiled" or "layered" */
+    const char *tiles;      /* NULL: environment variable PINN_TILES, else "auto"; tiles of the GPU's pass, as a plan prints them */
     const char *compile_for; /* layered on a CPU: also compile the kernels of a GPU architecture ("sm_90"), as a check; NULL = don't */
     const char *directory;  /* run directory; NULL = runs/<config's name without .toml> */
     bool no_directory;      /* write nothing: plans and benches */
@@ -43,7 +44,8 @@ typedef struct pinn_options { /* all strings borrowed during pinn_training_creat
     bool has_seed;          /* `seed` replaces the file's */
     uint64_t seed;          /* 0 to 2^63 - 1, as TOML's integers: the run's config.toml holds it */
     FILE *progress;         /* progress lines; NULL = none */
-    void (*message)(void *user, const char *line); /* warnings and notes; NULL = none */
+    /* Warnings and notes, whole lines; NULL = none. May write to `progress` or to the same terminal: a live line makes room. */
+    void (*message)(void *user, const char *line);
     void *message_user;
 } pinn_options;
 

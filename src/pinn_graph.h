@@ -28,7 +28,7 @@
  * Host functions run on a thread of the CUDA runtime (or inside launch/enqueue on the CPU); they must not call this library with
  * the same context, nor from one CUDA context with another: such a call fails at once. An operation's form may read a context's and
  * a plane's properties (stream, address ...) and may destroy planes and graphs, which then go when the build or launch that runs it is
- * over; any other call from inside it with the same context fails at once.
+ * over; any other call from inside it with the same context fails at once, and so does a launch of any graph with an eager cut.
  *
  * Ownership. create/destroy pairs own; planes passed to a node are borrowed and must outlive the graph's use (a launch after a plane
  * was destroyed fails); names and argument bytes are copied. Functions return a status and write results through the last pointer
@@ -282,8 +282,8 @@ typedef struct pinn_graph_stats {
 } pinn_graph_stats;
 
 void pinn_graph_get_stats(const pinn_graph *graph, pinn_graph_stats *out);
-/* The schedule in words, one node a line, bodies and branches indented: number, kind, name, planes with places and sizes, why it was
- * last rebuilt. Owned by the caller, freed with free(). Works on every executor and before a build. */
+/* The schedule in words, one node a line, bodies and branches indented: number, kind ("device" for a GPU node, whose device is this CPU on
+ * the CPU executor, as a line then says), name, planes with places and sizes, why it was last rebuilt. Owned by the caller, freed with free(). Works on every executor and before a build. */
 pinn_status pinn_graph_explain(const pinn_graph *graph, char **out);
 /* The same as a Graphviz digraph: bodies and branches are boxes, waits dashed arrows. */
 pinn_status pinn_graph_dot(const pinn_graph *graph, char **out);

@@ -45,7 +45,7 @@ pinn_status pn_cuda_take_left(const pn_graph_node *node);
 
 /* Makes this thread use the context's device. */
 pinn_status pn_device_select(const pinn_context *context);
-/* Waits for everything on the device, whoever put it there. Not on a thread with a capture open. */
+/* Waits for everything on the device, whoever put it there. Refused on a thread with a capture open. */
 pinn_status pn_device_synchronize_all(pinn_context *context);
 
 /* ---- lanes_cuda.c ---------------------------------------------------------------------------------------------------------- */

@@ -163,7 +163,8 @@ pinn_status pn_device_open(pinn_context *context, const pinn_context_options *op
     if (!device) return PN_NO_MEMORY("a context");
     device->ordinal = options->device;
     context->device = device;
-    pn_exclusive_open(); /* cublasCreate and the warm-up synchronize and free: no other thread's capture would survive that */
+    status = pn_exclusive_open(); /* cublasCreate and the warm-up synchronize and free: no other thread's capture would survive that */
+    if (status != PINN_OK) return pn_fail_within(status, "pinn_context_create");
     status = open_device(context, options);
     pn_exclusive_close();
     return status;
@@ -296,8 +297,8 @@ fail:
 }
 
 pinn_status pn_device_synchronize_all(pinn_context *context) {
-    pinn_status status;
-    pn_exclusive_open(); /* it would break another thread's capture */
+    pinn_status status = pn_exclusive_open(); /* it would break another thread's capture */
+    if (status != PINN_OK) return status;
     PN_TRY(pn_device_select(context));
     PN_CUDA(cudaDeviceSynchronize());
 fail:

@@ -1,4 +1,5 @@
-/* The schedule as text and as a Graphviz drawing. Both depend on the list alone: the same on every executor but for its name. */
+/* The schedule as text and as a Graphviz drawing. Both depend on the list alone: the same on every executor but for its name, and a
+ * line that says what is meant by "device" where there is none. */
 #include <stdlib.h>
 
 #include "graph/graph.h"
@@ -43,7 +44,7 @@ static void explain_wait(pn_text *text, const pn_graph_node *node) {
 
 static void explain_node(pn_text *text, const pn_graph_node *node) {
     const bool alone = node->kind == PN_NODE_FORK || node->kind == PN_NODE_JOIN; /* nothing follows the kind */
-    pn_text_printf(text, alone ? "  %zu %*s%s" : "  %zu %*s%-4s ", node->number, (int)(2 * node->depth), "",
+    pn_text_printf(text, alone ? "  %zu %*s%s" : "  %zu %*s%-6s ", node->number, (int)(2 * node->depth), "",
                    pn_graph_node_kind_name(node->kind));
     switch (node->kind) {
     case PN_NODE_COPY: explain_copy(text, node); break;
@@ -66,9 +67,9 @@ static void explain_node(pn_text *text, const pn_graph_node *node) {
     pn_text_append(text, "\n", 1);
 }
 
-/* "(1 gpu, 1 host, 3 copy)", and the kinds that are rarer when there are any. */
+/* "(1 device, 1 host, 3 copy)", and the kinds that are rarer when there are any. */
 static void explain_counts(pn_text *text, const pinn_graph_stats *stats) {
-    pn_text_printf(text, "(%zu gpu, %zu host, %zu copy", stats->gpu_nodes, stats->host_nodes, stats->copies);
+    pn_text_printf(text, "(%zu device, %zu host, %zu copy", stats->gpu_nodes, stats->host_nodes, stats->copies);
     if (stats->eager_cuts) pn_text_printf(text, ", %zu eager", stats->eager_cuts);
     if (stats->conditionals) pn_text_printf(text, ", %zu conditional", stats->conditionals);
     if (stats->branches) pn_text_printf(text, ", %zu branch", stats->branches);
@@ -90,6 +91,8 @@ static void explain(pn_text *text, const pinn_graph *graph) {
     else
         pn_text_printf(text, "build %llu: %s", (unsigned long long)graph->builds, pn_text_get(&graph->reason));
     pn_text_append(text, "\n", 1);
+    if (list && graph->context->executor == PINN_EXECUTOR_CPU)
+        pn_text_string(text, "  here device nodes run on this CPU and device planes are ordinary memory; places are kept as on a GPU\n");
     for (size_t i = 0; list && i < list->count; i++) explain_node(text, list->node[i]);
 }
 

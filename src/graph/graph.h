@@ -39,8 +39,9 @@ void pn_release_push(pn_release *item);
 /* Around every stream capture, on the thread that captures. */
 void pn_capture_open(void);
 void pn_capture_close(void);
-/* Waits until no capture is open, then keeps new ones (and releases) out. Never on a thread that has a capture open. */
-void pn_exclusive_open(void);
+/* Waits until no capture is open, then keeps new ones (and releases) out. Refused on a thread that has a capture open itself: it would
+ * wait for ever. Close only what was opened. */
+pinn_status pn_exclusive_open(void);
 void pn_exclusive_close(void);
 
 /* ---- process.c: the calling thread ----------------------------------------------------------------------------------------- */
@@ -63,6 +64,8 @@ void pn_frame_push(pn_frame *frame, const pinn_context *context, const char *nod
 void pn_frame_pop(const pn_frame *frame);
 /* The node whose code called the library on this thread, whatever its context; NULL outside of nodes. */
 const char *pn_inside_node(void);
+/* The operation whose form this thread is inside of, however deep, whatever its context; NULL when there is none. */
+const char *pn_inside_form(void);
 /* First line of every public call that can fail: refuses NULL and calls from inside the caller's own nodes. */
 pinn_status pn_enter(const pinn_context *context, const char *function);
 
@@ -248,7 +251,7 @@ pinn_status pn_list_make_node(pinn_graph *graph, pn_graph_node_kind kind, const 
                               pn_graph_node **out);
 pinn_status pn_list_append(pinn_graph *graph, pn_graph_node *node);
 bool pn_planes_overlap(const pinn_plane *a, const pinn_plane *b); /* in at least one byte */
-const char *pn_graph_node_kind_name(pn_graph_node_kind kind);     /* "gpu", "host", "copy", "if" ... */
+const char *pn_graph_node_kind_name(pn_graph_node_kind kind);     /* "device", "host", "copy", "if" ... */
 static inline bool pn_graph_node_is_conditional(const pn_graph_node *node) {
     return node->kind == PN_NODE_IF || node->kind == PN_NODE_WHILE || node->kind == PN_NODE_FOR;
 }

@@ -3,6 +3,10 @@
  * CUDA's rule behind it: freeing or destroying any CUDA object while a stream capture is open anywhere in the process may kill
  * that capture. So all releases go through one queue that runs only while no capture is open. Releases run without the lock, so
  * that a host function that the driver waits for can push more of them; `exclusive` keeps captures out meanwhile.
+ *
+ * Who waits for whom. Exclusion waits for captures: a thread that holds one would wait for itself and is refused. A capture waits
+ * for exclusion, under which only the library's own code runs, which opens neither. A second capture on one thread never waits, as
+ * the first keeps exclusion out. Pushing a release never waits.
  */
 #include "graph/graph.h"
 
@@ -12,6 +16,7 @@ static size_t captures; /* open in the process */
 static bool exclusive;  /* one thread runs releases or creates a context */
 static pn_release *first_release;
 static pn_release **last_release = &first_release;
+static _Thread_local size_t held; /* captures that this thread has open */
 
 uint64_t pn_generation_next(void) {
     static atomic_uint_fast64_t last;
@@ -51,9 +56,11 @@ void pn_capture_open(void) {
     while (exclusive) pthread_cond_wait(&changed, &lock);
     captures++;
     pthread_mutex_unlock(&lock);
+    held++;
 }
 
 void pn_capture_close(void) {
+    held--;
     pthread_mutex_lock(&lock);
     if (--captures == 0) {
         if (first_release) run_releases();
@@ -62,11 +69,19 @@ void pn_capture_close(void) {
     pthread_mutex_unlock(&lock);
 }
 
-void pn_exclusive_open(void) {
+pinn_status pn_exclusive_open(void) {
+    if (held > 0) {
+        const char *node = pn_inside_node();
+        return pn_fail(PINN_REFUSED,
+                       "it has to wait until no capture is open, and this thread is capturing '%s': call it outside of the recorded "
+                       "operation",
+                       node ? node : "a graph");
+    }
     pthread_mutex_lock(&lock);
     while (captures > 0 || exclusive) pthread_cond_wait(&changed, &lock);
     exclusive = true;
     pthread_mutex_unlock(&lock);
+    return PINN_OK;
 }
 
 void pn_exclusive_close(void) {
@@ -100,6 +115,12 @@ static const pn_frame *forbidding_frame(const pinn_context *context, bool eager_
 }
 
 const char *pn_inside_node(void) { return frames ? frames->node : NULL; }
+
+const char *pn_inside_form(void) {
+    const pn_frame *frame = frames;
+    while (frame && frame->kind != PN_FRAME_FORM) frame = frame->outer;
+    return frame ? frame->node : NULL;
+}
 
 static pinn_status enter(const pinn_context *context, const char *function, bool eager_may) {
     static const char *const kinds[] = {

@@ -10,7 +10,7 @@
 #include "graph/graph.h"
 
 const char *pn_graph_node_kind_name(pn_graph_node_kind kind) {
-    static const char *const names[] = {[PN_NODE_GPU] = "gpu",     [PN_NODE_HOST_OPERATION] = "host",
+    static const char *const names[] = {[PN_NODE_GPU] = "device",  [PN_NODE_HOST_OPERATION] = "host",
                                         [PN_NODE_HOST] = "host",   [PN_NODE_COPY] = "copy",
                                         [PN_NODE_EAGER] = "eager", [PN_NODE_IF] = "if",
                                         [PN_NODE_ELSE] = "else",   [PN_NODE_WHILE] = "while",

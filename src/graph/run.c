@@ -205,10 +205,27 @@ uint64_t pinn_graph_launch_count(const pinn_graph *graph) { return graph->enqueu
 
 /* ---- run ------------------------------------------------------------------------------------------------------------------- */
 
+/* A CUDA form is called while it is captured, and an eager cut waits until no capture is open. Refused before anything of the list
+ * runs, and on every executor. */
+static pinn_status check_cuts(const pinn_graph *graph) {
+    const char *form = pn_inside_form();
+    const pn_list *list = pn_graph_shown(graph);
+    for (size_t i = 0; form && list && i < list->count; i++) {
+        const pn_graph_node *node = list->node[i];
+        if (node->kind == PN_NODE_EAGER)
+            return pn_fail(PINN_REFUSED,
+                           "graph '%s', node %zu '%s': an eager cut cannot run inside operation '%s', which is being recorded: launch "
+                           "graph '%s' outside of the recorded operation",
+                           graph->name, node->number, node->name, form, graph->name);
+    }
+    return PINN_OK;
+}
+
 static pinn_status enqueue(pinn_graph *graph, uint64_t times) {
     pinn_context *context = graph->context;
     uint64_t done = 0;
     pinn_status status;
+    PN_TRY(check_cuts(graph));
     PN_TRY(pn_fault_take(context));
     PN_TRY(prepare(graph));
     context->busy = true;

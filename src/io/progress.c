@@ -3,7 +3,6 @@
 #include "io/progress.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -82,18 +81,19 @@ void pn_progress_update(pn_progress *progress, const pn_progress_state *state, b
     funlockfile(progress->stream);
 }
 
-void pn_progress_line(pn_progress *progress, const char *format, ...) {
+void pn_progress_pause(pn_progress *progress) {
     if (!progress) return;
-    va_list list;
-    va_start(list, format);
     flockfile(progress->stream);
-    if (progress->live) fputs("\r\033[K", progress->stream);
-    vfprintf(progress->stream, format, list);
-    fputc('\n', progress->stream);
+    if (!progress->live) return;
+    fputs("\r\033[K", progress->stream);
+    fflush(progress->stream); /* what follows may come another way to the same terminal */
+}
+
+void pn_progress_resume(pn_progress *progress) {
+    if (!progress) return;
     if (progress->live) draw(progress);
     fflush(progress->stream);
     funlockfile(progress->stream);
-    va_end(list);
 }
 
 void pn_progress_destroy(pn_progress *progress) {

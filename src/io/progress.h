@@ -22,8 +22,10 @@ typedef struct pn_progress_state {
 pn_progress *pn_progress_create(FILE *stream, bool quiet);
 /* Prints if enough time has passed since the last line (0.2 s on a terminal, 5 s elsewhere) or `force`. */
 void pn_progress_update(pn_progress *progress, const pn_progress_state *state, bool force);
-/* A whole line of its own, leaving the live line intact. */
-void pn_progress_line(pn_progress *progress, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Around whatever else is written to the terminal, in whole lines: takes the live line away, and puts it back below. Between the two
+ * this thread has the stream to itself. */
+void pn_progress_pause(pn_progress *progress);
+void pn_progress_resume(pn_progress *progress);
 void pn_progress_destroy(pn_progress *progress);
 
 #endif

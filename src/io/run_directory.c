@@ -317,6 +317,4 @@ fail:
 
 pinn_status pn_run_close(pn_run *run) { return run ? release(run) : PINN_OK; }
 
-const char *pn_run_path(const pn_run *run) { return run->path; }
-
 const char *pn_run_warning(const pn_run *run) { return run->warning; }

@@ -53,7 +53,6 @@ pinn_status pn_run_solution(pn_run *run, const pn_solution *solution);
 pinn_status pn_run_flush(pn_run *run);
 /* Writes what is queued, stops the thread, releases the lock; returns a failure that no call has returned yet. NULL is fine. */
 pinn_status pn_run_close(pn_run *run);
-const char *pn_run_path(const pn_run *run);
 /* What the user should know about the old files of a resumed run (a damaged record kept aside), or NULL. */
 const char *pn_run_warning(const pn_run *run);
 

@@ -2,3 +2,14 @@
 set_source_files_properties(${folder}/product_sse2.c PROPERTIES COMPILE_OPTIONS "-O3")
 set_source_files_properties(${folder}/product_avx2.c PROPERTIES COMPILE_OPTIONS "-O3;-mavx2;-mfma")
 set_source_files_properties(${folder}/product_avx512.c PROPERTIES COMPILE_OPTIONS "-O3;-mavx512f;-mavx512dq;-mavx512vl;-mfma")
+# Device text that is compiled at run time travels inside the library, as strings.
+set(tile_text ${CMAKE_BINARY_DIR}/tile_text.c)
+set(tile_parts ${CMAKE_SOURCE_DIR}/kernels/tile_products.cuh ${CMAKE_SOURCE_DIR}/kernels/tile_pass.cuh)
+add_custom_command(OUTPUT ${tile_text} DEPENDS ${tile_parts} ${CMAKE_SOURCE_DIR}/cmake/text_to_c.cmake
+  COMMAND ${CMAKE_COMMAND} -DOUT=${tile_text} "-DPARTS=${tile_parts}" -P ${CMAKE_SOURCE_DIR}/cmake/text_to_c.cmake VERBATIM)
+target_sources(pn_network PRIVATE ${tile_text})
+# -fmad=false is the twin of -ffp-contract=off.
+target_compile_options(pn_network PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-fmad=false -Xcompiler=-Wall,-Wextra>)
+if(PINN_HAVE_CUDA AND PINN_WERROR)
+  target_compile_options(pn_network PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:--Werror=all-warnings>)
+endif()

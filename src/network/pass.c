@@ -2,9 +2,12 @@
 #include "network/pass.h"
 
 #include <limits.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "core/memory.h"
 #include "network/description.h"
+#include "network/tile.h"
 
 /* ---- services for the lowerings ----------------------------------------------------------------------------------------------- */
 
@@ -84,8 +87,6 @@ static pinn_status check_spec(const pn_pass_spec *spec) {
     if (!spec->sets) return pn_fail(PINN_BAD_ARGUMENT, "a network pass needs at least one point set");
     if (spec->tf32 && (cpu || spec->real != PN_FLOAT32))
         return pn_fail(PINN_UNSUPPORTED, "precision \"tf32\" exists on a GPU only: use \"float32\" on a CPU");
-    if (spec->lowering == PN_LOWERING_TILED && !cpu)
-        return pn_fail(PINN_UNSUPPORTED, "the tiled pass runs on a CPU only: use the layered one on a GPU");
     if (!spec->evaluate && !spec->scale) return pn_fail(PINN_BAD_ARGUMENT, "a training pass needs the plane of loss scales");
     if (spec->residuals && !spec->evaluate) return pn_fail(PINN_BAD_ARGUMENT, "residuals are stored by a pass that evaluates");
     const size_t real = pn_real_bytes(spec->real);
@@ -125,6 +126,26 @@ static size_t first_trained_layer(const pn_network *network) {
 
 static void count_cost(pn_pass *pass);
 
+/* AUTO on a GPU: tiled unless it cannot be, and evaluations, which are rare, layered. */
+static pinn_status create_lowering(const pn_pass_spec *spec, pn_pass *pass) {
+    const bool cpu = pinn_context_executor(spec->context) == PINN_EXECUTOR_CPU;
+    pn_lowering lowering = spec->lowering;
+    if (!cpu && (spec->evaluate || (spec->tiles && strcmp(spec->tiles, "layered") == 0))) lowering = PN_LOWERING_LAYERED;
+    pass->form = lowering == PN_LOWERING_LAYERED ? &pn_layered_form : cpu ? &pn_tiled_form : &pn_tile_form;
+    pinn_status status = pass->form->create(pass);
+    if (status == PINN_UNSUPPORTED && pass->form == &pn_tile_form && lowering == PN_LOWERING_AUTO) {
+        snprintf(pass->note, sizeof pass->note, "%s", pinn_error_message());
+        pass->form->destroy(pass);
+        pass->form = &pn_layered_form;
+        status = pass->form->create(pass);
+    }
+    if (status == PINN_OK && cpu && spec->compile_for && !spec->evaluate && pass->form == &pn_layered_form) {
+        status = pn_tile_check(pass, spec->compile_for);
+        if (status == PINN_UNSUPPORTED) status = PINN_OK; /* this network would run layered */
+    }
+    return status;
+}
+
 pinn_status pn_pass_create(const pn_pass_spec *spec, pn_pass **out) {
     pinn_status status;
     pn_pass *pass = NULL;
@@ -137,6 +158,8 @@ pinn_status pn_pass_create(const pn_pass_spec *spec, pn_pass **out) {
     pass->tf32 = spec->tf32;
     pass->evaluate = spec->evaluate;
     pass->compile_for = spec->compile_for;
+    pass->tiles = spec->tiles;
+    pass->products_fma = spec->products_fma;
     pass->store_residuals = spec->residuals;
     pass->terms = spec->terms;
     pass->trained_from = first_trained_layer(spec->network);
@@ -152,10 +175,7 @@ pinn_status pn_pass_create(const pn_pass_spec *spec, pn_pass **out) {
     }
     PN_TRY(describe_sets(spec, pass));
     PN_TRY(place_fixed(pass));
-    const bool cpu = pinn_context_executor(spec->context) == PINN_EXECUTOR_CPU;
-    const bool tiled = spec->lowering == PN_LOWERING_TILED || (spec->lowering == PN_LOWERING_AUTO && cpu);
-    pass->form = tiled ? &pn_tiled_form : &pn_layered_form;
-    PN_TRY(pass->form->create(pass));
+    PN_TRY(create_lowering(spec, pass));
     count_cost(pass);
     *out = pass;
     return PINN_OK;
@@ -194,6 +214,8 @@ pinn_plane *pn_pass_gradient_partials(const pn_pass *pass) { return pass->plane[
 pinn_plane *pn_pass_loss_partials(const pn_pass *pass) { return pass->plane[PN_BASE_LOSS]; }
 pinn_plane *pn_pass_fields(const pn_pass *pass) { return pass->plane[PN_BASE_FIELDS]; }
 const char *pn_pass_lowering_name(const pn_pass *pass) { return pass->form->name; }
+const char *pn_pass_tiles(const pn_pass *pass) { return pass->chosen; }
+const char *pn_pass_note(const pn_pass *pass) { return pass->note; }
 void pn_pass_get_cost(const pn_pass *pass, pn_pass_cost *out) { *out = pass->cost; }
 
 const pn_partial *pn_pass_gradient_partial(const pn_pass *pass, size_t *count) {

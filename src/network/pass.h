@@ -34,7 +34,7 @@ typedef struct pn_pass_spec {
     pinn_context *context;
     pn_real real;
     bool tf32;             /* allow tf32 products (GPU only) */
-    pn_lowering lowering;  /* AUTO: tiled on the CPU, layered on a GPU */
+    pn_lowering lowering;  /* AUTO: tiled; on a GPU layered where a tile does not fit, with a note why in pn_pass_note */
     const pn_network *network;
     pn_scope *scope;
     pn_ir *ir;             /* adjoints are built in it */
@@ -43,6 +43,8 @@ typedef struct pn_pass_spec {
     pinn_plane *parameters; /* device, [network->parameters] */
     pinn_plane *points;     /* device */
     pinn_plane *scale;      /* training: device, [terms] in `real`: 2*weight/points, so that d loss/d r = scale*r */
+    const char *tiles;      /* tiled on a GPU: NULL or "auto" = by the table; or a choice as pn_pass_tiles gives it */
+    bool products_fma;      /* tiled on a GPU: products by scalar multiply-adds, the slow oracle of those on tensor cores */
     const char *compile_for; /* layered on the CPU: also compile the kernels that a GPU of this architecture ("sm_90") would run, and
                                 throw them away: a check that needs no GPU. NULL = don't */
     bool evaluate;          /* forward only: fields are stored, no loss, no gradient */
@@ -78,5 +80,7 @@ typedef struct pn_pass_cost {
 } pn_pass_cost;
 void pn_pass_get_cost(const pn_pass *pass, pn_pass_cost *out);
 const char *pn_pass_lowering_name(const pn_pass *pass); /* "tiled", "layered" */
+const char *pn_pass_tiles(const pn_pass *pass);         /* the choice of tiles in use; "" where there is none */
+const char *pn_pass_note(const pn_pass *pass);          /* why a GPU's pass is layered though it was not asked for; "" otherwise */
 
 #endif

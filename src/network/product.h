@@ -8,6 +8,10 @@
 
 #include <stdbool.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef struct pn_product {
     bool transpose_a, transpose_b;       /* A is stored [k, m], B is stored [n, k] */
     size_t m, n, k;                      /* each at most INT_MAX */
@@ -19,8 +23,12 @@ typedef struct pn_product {
  * and the sizes only. */
 void pn_product_run(const pn_product *product, pn_real real, const void *a, const void *b, bool add, void *c);
 
-/* By cuBLAS on the stream the handle is set to. Products are of true float32 unless `tf32`. UNSUPPORTED without CUDA. */
+/* On a GPU, on the stream the handle is set to: by kernels of product_split.h or by cuBLAS, chosen by sizes and device, or by
+ * PINN_PRODUCTS=split|blas in the environment. Products have float32's accuracy unless `tf32`. UNSUPPORTED without CUDA. */
 pinn_status pn_product_launch(const pn_product *product, pn_real real, bool tf32, void *handle, void *stream, const void *a,
                               const void *b, void *c);
 
+#ifdef __cplusplus
+}
+#endif
 #endif

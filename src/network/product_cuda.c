@@ -1,14 +1,20 @@
-/* Matrix products on a GPU: cuBLAS, which is column-major. A row-major [m, n] array is a column-major [n, m] one, so the transposed
- * equation C^T = op(B)^T op(A)^T is what is asked for: the operands change places, each keeps its own transpose flag.
+/* Matrix products on a GPU: kernels of product_split.cu where they are expected to be faster, else cuBLAS. cuBLAS is column-major; a
+ * row-major [m, n] array is a column-major [n, m] one, so the transposed equation C^T = op(B)^T op(A)^T is what is asked for: the operands
+ * change places, each keeps its own transpose flag.
  *
  * cuBLAS reads alpha and beta at the call (host pointer mode), so they may live on the stack in a capture too.
  */
-#include "network/product.h"
-
 #include <cublas_v2.h>
+#include <stdlib.h>
+#include <string.h>
 
-pinn_status pn_product_launch(const pn_product *p, pn_real real, bool tf32, void *handle, void *stream, const void *a, const void *b,
-                              void *c) {
+#include "network/product_split.h"
+
+enum { LEAST_ROWS = 64, LEAST_COLUMNS = 64, LEAST_INNER = 32 };
+#define LEAST_PRODUCTS 1.6e7 /* m n k: below, starting and filling the pipeline is what takes time */
+
+static pinn_status launch_blas(const pn_product *p, pn_real real, bool tf32, void *handle, void *stream, const void *a, const void *b,
+                               void *c) {
     const cublasOperation_t ta = p->transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, tb = p->transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N;
     const int m = (int)p->m, n = (int)p->n, k = (int)p->k, lda = p->transpose_a ? m : k, ldb = p->transpose_b ? k : n;
     const float one = 1.0f, zero = 0.0f;
@@ -29,4 +35,21 @@ pinn_status pn_product_launch(const pn_product *p, pn_real real, bool tf32, void
                                             CUBLAS_GEMM_DEFAULT);
     if (status == CUBLAS_STATUS_SUCCESS) return PINN_OK;
     return pn_fail(PINN_DEVICE_FAILED, "cuBLAS product [%d, %d] x [%d, %d]: %s", m, k, k, n, cublasGetStatusString(status));
+}
+
+/* PINN_PRODUCTS=blas: never; split: wherever the kernels take the product; else: where it is worth while. At tf32's accuracy cuBLAS, which
+ * has wgmma, is twice as fast on an H200 (306 against 162 TFLOP/s at 33280 x 512 x 512). */
+static bool worth_splitting(const pn_product *p, pn_real real, bool tf32, const void *a, const void *b, const void *c) {
+    const char *choice = getenv("PINN_PRODUCTS");
+    if (real != PN_FLOAT32 || (choice && strcmp(choice, "blas") == 0) || !pn_split_takes(p, a, b, c)) return false;
+    if (choice && strcmp(choice, "split") == 0) return true;
+    return !tf32 && p->m >= LEAST_ROWS && p->n >= LEAST_COLUMNS && p->k >= LEAST_INNER &&
+           (double)p->m * (double)p->n * (double)p->k * (double)p->batch >= LEAST_PRODUCTS;
+}
+
+pinn_status pn_product_launch(const pn_product *p, pn_real real, bool tf32, void *handle, void *stream, const void *a, const void *b,
+                              void *c) {
+    const size_t tile = worth_splitting(p, real, tf32, a, b, c) ? pn_split_choose(p, tf32) : SIZE_MAX;
+    if (tile == SIZE_MAX) return launch_blas(p, real, tf32, handle, stream, a, b, c);
+    return pn_split_launch(p, tile, stream, a, b, c);
 }

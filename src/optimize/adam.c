@@ -7,10 +7,12 @@
 
 struct pn_adam {
     pn_adam_spec spec;           /* the partial lists are not used after creation */
-    pinn_plane *tiles, *columns; /* owned tables: pn_reduce_tile [squares], pn_finish_column [terms] */
+    pinn_plane *tiles, *columns; /* owned tables: pn_reduce_tile [tile_count], pn_reduce_column [terms] */
     pinn_plane *gradient;        /* owned: [parameters] in `real` */
-    pinn_plane *squares;         /* owned: float64, one sum a tile */
-    size_t square_count;
+    pinn_plane *squares;         /* owned: float64 [pn_reduce_squares(tile_count)] */
+    pinn_plane *losses;          /* owned: float64 [2][terms] */
+    pinn_plane *rates;           /* owned: pn_finish_rates */
+    size_t tile_count;
 };
 
 static pinn_status check(const pn_adam_spec *spec) {
@@ -49,18 +51,21 @@ static pinn_status create_table(pinn_context *context, const char *name, const v
 pinn_status pn_adam_create(const pn_adam_spec *spec, pn_adam **out) {
     pinn_status status = PINN_OK;
     pn_reduce_tile *tile = NULL;
-    pn_finish_column *column = NULL;
+    pn_reduce_column *column = NULL;
     pn_adam *adam = pn_allocate(1, sizeof *adam);
     if (!adam) return PN_NO_MEMORY("an optimizer");
     adam->spec = *spec;
     PN_TRY(check(spec));
-    PN_TRY(pn_reduction_tiles(&spec->gradient, pn_real_bytes(spec->real), &tile, &adam->square_count));
+    PN_TRY(pn_reduction_tiles(&spec->gradient, pn_real_bytes(spec->real), &tile, &adam->tile_count));
     PN_TRY(pn_reduction_columns(&spec->loss, &column));
-    PN_TRY(create_table(spec->context, "gradient tiles", tile, adam->square_count * sizeof *tile, &adam->tiles));
+    PN_TRY(create_table(spec->context, "gradient tiles", tile, adam->tile_count * sizeof *tile, &adam->tiles));
     PN_TRY(create_table(spec->context, "loss columns", column, spec->loss.entries * sizeof *column, &adam->columns));
     PN_TRY(pinn_plane_create(spec->context, "gradient", PINN_DEVICE, spec->gradient.entries * pn_real_bytes(spec->real),
                              &adam->gradient));
-    PN_TRY(pinn_plane_create(spec->context, "gradient squares", PINN_DEVICE, adam->square_count * sizeof(double), &adam->squares));
+    PN_TRY(pinn_plane_create(spec->context, "gradient squares", PINN_DEVICE, pn_reduce_squares(adam->tile_count) * sizeof(double),
+                             &adam->squares));
+    PN_TRY(pinn_plane_create(spec->context, "losses", PINN_DEVICE, 2 * spec->loss.entries * sizeof(double), &adam->losses));
+    PN_TRY(pinn_plane_create(spec->context, "rates", PINN_DEVICE, sizeof(pn_finish_rates), &adam->rates));
     *out = adam;
     adam = NULL;
 fail:
@@ -72,6 +77,8 @@ fail:
 
 void pn_adam_destroy(pn_adam *adam) {
     if (!adam) return;
+    pinn_plane_destroy(adam->rates);
+    pinn_plane_destroy(adam->losses);
     pinn_plane_destroy(adam->squares);
     pinn_plane_destroy(adam->gradient);
     pinn_plane_destroy(adam->columns);
@@ -81,21 +88,22 @@ void pn_adam_destroy(pn_adam *adam) {
 
 pinn_status pn_adam_record(pn_adam *adam, pinn_graph *graph) {
     const pn_adam_spec *s = &adam->spec;
-    const pn_reduce_arguments reduce = {.tiles = adam->square_count, .real = s->real};
-    const pn_finish_arguments finish = {
-        .terms = s->loss.entries, .fields = s->fields, .squares = adam->square_count, .ring_rows = s->ring_rows};
-    const pn_adam_arguments update = {.parameters = s->gradient.entries, .real = s->real};
-    pinn_status status =
-        pinn_graph_operation(graph, &pn_reduce_operation, &reduce, sizeof reduce, PINN_PLANES(s->gradient.plane, adam->tiles),
-                             PINN_PLANES(adam->gradient, adam->squares));
-    if (status != PINN_OK) return status;
-    status = pinn_graph_operation(graph, &pn_finish_operation, &finish, sizeof finish,
-                                  PINN_PLANES(s->loss.plane, adam->columns, adam->squares, s->weight, s->hyper, s->words, s->ring, s->loop),
-                                  PINN_PLANES(s->words, s->ring, s->loop));
+    const pn_reduce_arguments reduce = {.tiles = adam->tile_count, .terms = s->loss.entries, .real = s->real};
+    const pn_adam_arguments update = {.parameters = s->gradient.entries,
+                                      .real = s->real,
+                                      .squares = pn_reduce_squares(adam->tile_count),
+                                      .terms = s->loss.entries,
+                                      .fields = s->fields,
+                                      .ring_rows = s->ring_rows};
+    pinn_status status = pinn_graph_operation(
+        graph, &pn_reduce_operation, &reduce, sizeof reduce,
+        PINN_PLANES(s->gradient.plane, adam->tiles, s->loss.plane, adam->columns, s->weight, s->hyper, s->words, s->loop),
+        PINN_PLANES(adam->gradient, adam->squares, adam->losses, adam->rates));
     if (status != PINN_OK) return status;
     return pinn_graph_operation(graph, &pn_adam_operation, &update, sizeof update,
-                                PINN_PLANES(adam->gradient, s->words, s->hyper, s->loop, s->parameter, s->moments),
-                                PINN_PLANES(s->parameter, s->moments));
+                                PINN_PLANES(adam->gradient, adam->squares, adam->losses, adam->rates, s->hyper, s->words, s->ring,
+                                            s->loop, s->parameter, s->moments),
+                                PINN_PLANES(s->parameter, s->moments, s->words, s->ring, s->loop));
 }
 
 pinn_plane *pn_adam_gradient(const pn_adam *adam) { return adam->gradient; }

@@ -1,4 +1,4 @@
-/* One step of Adam from partial sums, as three recorded nodes: reduce, finish, adam (see the kernels of those names).
+/* One step of Adam from partial sums, as two recorded nodes: reduce, adam (see the kernels of those names).
  * src/train/step.c gives it a network pass's sums. */
 #ifndef PN_OPTIMIZE_ADAM_H
 #define PN_OPTIMIZE_ADAM_H

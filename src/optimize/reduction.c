@@ -32,7 +32,7 @@ static pinn_status sort_partials(const pn_sums *sums, size_t element_bytes, pn_p
     for (size_t i = 0; i < sums->partials; i++) {
         const pn_partial *p = &sorted[i];
         pinn_status status = PINN_OK;
-        if (p->first > sums->entries || p->count > sums->entries - p->first || extent(p) > elements || p->rows > UINT32_MAX)
+        if (p->first > sums->entries || p->count > sums->entries - p->first || extent(p) > elements || p->rows > INT32_MAX)
             status =
                 pn_fail(PINN_BAD_ARGUMENT, "partial sum of entries %zu to %zu: outside the %zu entries, or outside plane \"%s\"",
                         p->first, p->first + p->count, sums->entries, pinn_plane_name(sums->plane));
@@ -90,10 +90,10 @@ fail:
     return status;
 }
 
-pinn_status pn_reduction_columns(const pn_sums *sums, pn_finish_column **column) {
+pinn_status pn_reduction_columns(const pn_sums *sums, pn_reduce_column **column) {
     pinn_status status = PINN_OK;
     pn_partial *sorted = NULL;
-    pn_finish_column *made = NULL;
+    pn_reduce_column *made = NULL;
     PN_TRY(sort_partials(sums, sizeof(double), &sorted));
     made = pn_allocate(sums->entries, sizeof *made);
     if (!made) {
@@ -102,7 +102,7 @@ pinn_status pn_reduction_columns(const pn_sums *sums, pn_finish_column **column)
     }
     for (size_t i = 0; i < sums->partials; i++)
         for (size_t k = 0; k < sorted[i].count; k++)
-            made[sorted[i].first + k] = (pn_finish_column){sorted[i].offset + k, sorted[i].stride, sorted[i].rows};
+            made[sorted[i].first + k] = (pn_reduce_column){sorted[i].offset + k, sorted[i].stride, sorted[i].rows};
     *column = made;
 fail:
     pn_free(sorted);

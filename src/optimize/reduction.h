@@ -2,7 +2,6 @@
 #ifndef PN_OPTIMIZE_REDUCTION_H
 #define PN_OPTIMIZE_REDUCTION_H
 
-#include "kernels/finish.h"
 #include "kernels/reduce.h"
 #include "network/pass.h"
 
@@ -19,6 +18,6 @@ typedef struct pn_sums {
  * plane, whose elements have `element_bytes`. */
 pinn_status pn_reduction_tiles(const pn_sums *sums, size_t element_bytes, pn_reduce_tile **tile, size_t *tiles);
 /* The same for float64 sums of a few entries: one column an entry, [entries], owned by the caller (pn_free). */
-pinn_status pn_reduction_columns(const pn_sums *sums, pn_finish_column **column);
+pinn_status pn_reduction_columns(const pn_sums *sums, pn_reduce_column **column);
 
 #endif

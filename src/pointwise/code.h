@@ -14,8 +14,13 @@ typedef struct pn_code pn_code;
  * intermediate code it can write ("compute_90"), which the driver finishes. */
 pinn_status pn_code_architecture(const pinn_context *context, char name[PN_ARCHITECTURE_BYTES]);
 
+/* Shared memory a block may have, in bytes, and the number of multiprocessors. */
+pinn_status pn_code_limits(const pinn_context *context, size_t *shared_bytes, unsigned *processors);
+
 /* Loads kernel `name` so that launching it, inside a capture too, loads nothing more. `image` is not needed afterwards. */
 pinn_status pn_code_load(const pinn_context *context, const char *name, const void *image, pn_code **out);
+/* Lets its blocks have so many bytes of dynamic shared memory; launches ask for that many. 0 at first. */
+pinn_status pn_code_share(pn_code *code, size_t shared_bytes);
 /* Unloads it now, or when no capture is open any more. NULL is fine. */
 void pn_code_unload(pn_code *code);
 

@@ -1,4 +1,4 @@
-/* Jets through nonlinear functions: the chain rule and the product rule for partial derivatives, written into the IR.
+/* Jets through nonlinear functions: the chain rule for partial derivatives, written into the IR.
  *
  * Channel with coordinates a_1..a_n of s(z), Faa di Bruno for partial derivatives (Hardy, Combinatorics of partial derivatives,
  * Electronic J. Combinatorics 13, 2006):
@@ -128,15 +128,15 @@ static pn_value compose_partial(pn_ir *ir, const pn_layout *layout, const pn_cha
     return sum;
 }
 
-/* sum_i a_i f_i g_i over the first derivatives. */
-static pn_value weighted_product(pn_ir *ir, const pn_layout *layout, const pn_value *f, const pn_value *g) {
+/* sum_i a_i z_i^2 over the first derivatives. */
+static pn_value weighted_square(pn_ir *ir, const pn_layout *layout, const pn_value *z) {
     const pn_channel value = {0};
     pn_value sum = pn_ir_const(ir, 0);
     for (size_t i = 0; i < layout->coordinates; i++) {
         if (layout->laplacian[i] == 0) continue;
         pn_channel first = pn_channel_derivative(&value, (unsigned)i);
         int c = pn_layout_find(layout, &first);
-        sum = pn_ir_add(ir, sum, pn_ir_mul(ir, pn_ir_const(ir, layout->laplacian[i]), pn_ir_mul(ir, f[c], g[c])));
+        sum = pn_ir_add(ir, sum, pn_ir_mul(ir, pn_ir_const(ir, layout->laplacian[i]), pn_ir_mul(ir, z[c], z[c])));
     }
     return sum;
 }
@@ -162,7 +162,7 @@ pinn_status pn_jet_compose(pn_ir *ir, const pn_layout *layout, pn_value (*s)(voi
     for (size_t c = 0; c < layout->count; c++) {
         const pn_channel *channel = &layout->channel[c];
         if (channel->laplacian) {
-            pn_value curvature = pn_ir_mul(ir, derivative[2], weighted_product(ir, layout, z, z));
+            pn_value curvature = pn_ir_mul(ir, derivative[2], weighted_square(ir, layout, z));
             result[c] = pn_ir_add(ir, pn_ir_mul(ir, derivative[1], z[c]), curvature);
         } else
             result[c] = channel->order ? compose_partial(ir, layout, channel, derivative, z, list) : derivative[0];
@@ -171,55 +171,6 @@ pinn_status pn_jet_compose(pn_ir *ir, const pn_layout *layout, pn_value (*s)(voi
     memcpy(out, result, layout->count * sizeof *out);
 fail:
     pn_free(list);
-    pn_free(result);
-    return status;
-}
-
-/* ---- product --------------------------------------------------------------------------------------------------------------- */
-
-/* Leibniz: sum over subsets S of the channel's coordinates of f_S * g_rest; equal coordinates give equal terms, which the sum
- * joins. */
-static pn_value multiply_partial(pn_ir *ir, const pn_layout *layout, const pn_channel *channel, const pn_value *f,
-                                 const pn_value *g) {
-    pn_value sum = pn_ir_const(ir, 0);
-    bool done[1u << PN_MAX_ORDER] = {false};
-    for (unsigned mask = 0; mask >> channel->order == 0; mask++) {
-        if (done[mask]) continue;
-        pn_channel part[2] = {{0}, {0}};
-        for (unsigned i = 0; i < channel->order; i++) {
-            pn_channel *to = &part[mask >> i & 1];
-            *to = pn_channel_derivative(to, channel->coordinate[i]);
-        }
-        unsigned alike = 0; /* subsets with the same coordinates */
-        for (unsigned other = mask; other >> channel->order == 0; other++) {
-            pn_channel same = {0};
-            for (unsigned i = 0; i < channel->order; i++)
-                if (other >> i & 1) same = pn_channel_derivative(&same, channel->coordinate[i]);
-            if (same.order != part[1].order || memcmp(same.coordinate, part[1].coordinate, sizeof same.coordinate) != 0) continue;
-            done[other] = true;
-            alike++;
-        }
-        pn_value term = pn_ir_mul(ir, f[pn_layout_find(layout, &part[1])], g[pn_layout_find(layout, &part[0])]);
-        sum = pn_ir_add(ir, sum, pn_ir_mul(ir, pn_ir_const(ir, alike), term));
-    }
-    return sum;
-}
-
-pinn_status pn_jet_multiply(pn_ir *ir, const pn_layout *layout, const pn_value *f, const pn_value *g, pn_value *out) {
-    pinn_status status = PINN_OK;
-    pn_value *result = pn_allocate(layout->count, sizeof *result);
-    if (!result) return PN_NO_MEMORY("a jet");
-    for (size_t c = 0; c < layout->count; c++) {
-        if (!layout->channel[c].laplacian) {
-            result[c] = multiply_partial(ir, layout, &layout->channel[c], f, g);
-            continue;
-        }
-        pn_value mixed = pn_ir_mul(ir, pn_ir_const(ir, 2), weighted_product(ir, layout, f, g));
-        result[c] = pn_ir_add(ir, pn_ir_add(ir, pn_ir_mul(ir, f[0], g[c]), pn_ir_mul(ir, g[0], f[c])), mixed);
-    }
-    PN_TRY(pn_ir_check(ir));
-    memcpy(out, result, layout->count * sizeof *out);
-fail:
     pn_free(result);
     return status;
 }

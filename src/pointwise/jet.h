@@ -45,8 +45,6 @@ pn_channel pn_channel_derivative(const pn_channel *channel, unsigned i);
  * derivatives are taken symbolically. out[c] for every channel of the layout. */
 pinn_status pn_jet_compose(pn_ir *ir, const pn_layout *layout, pn_value (*s)(void *user, pn_ir *ir, pn_value z), void *user,
                            const pn_value *z, pn_value *out);
-/* Channels of a product of two jets (Leibniz); for transforms of network outputs. */
-pinn_status pn_jet_multiply(pn_ir *ir, const pn_layout *layout, const pn_value *f, const pn_value *g, pn_value *out);
 
 /* Activations by name: tanh, sin, silu, gelu, softplus. NULL for an unknown name. The function builds s(z). */
 typedef pn_value pn_scalar_function(void *user, pn_ir *ir, pn_value z);

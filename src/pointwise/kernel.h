@@ -10,8 +10,9 @@
  * float64 (those two always), then `points`, `share` and `end`. Blocks of the grid are numbered in the same order; a section's blocks
  * are those from the section's before up to `end`.
  *
- * A block of PN_BLOCK_THREADS threads works on `columns` neighbouring columns, `rows` points at a time, and on `share` points in all:
- * thread t has column t % columns and point t / columns. When the width exceeds `columns`, `tiles` blocks share one range of points.
+ * A thread has `pack` neighbouring columns of a point, which it reads and writes as one vector where they lie together. A block of
+ * PN_BLOCK_THREADS threads works on `columns` neighbouring packs, `rows` points at a time, and on `share` points in all: thread t has pack
+ * t % columns and point t / columns. When the width exceeds `columns` packs, `tiles` blocks share one range of points.
  */
 #ifndef PN_POINTWISE_KERNEL_H
 #define PN_POINTWISE_KERNEL_H
@@ -26,7 +27,11 @@ typedef struct pn_shape {
     unsigned columns, rows, tiles;
 } pn_shape;
 
-pn_shape pn_shape_choose(size_t width);
+/* Columns of a thread: 1, 2 or 4, a divisor of the width. */
+size_t pn_pack_choose(const pn_program *program);
+/* Whether a thread reads or writes its columns of the operand as one vector: its address must be a multiple of the vector's size. */
+bool pn_pack_fits(size_t pack, pn_stride stride);
+pn_shape pn_shape_choose(size_t packs);
 /* How many of the outputs are of this kind. */
 size_t pn_program_count_outputs(const pn_program *program, pn_output_kind kind);
 /* Words of one section's part of the parameter. */
@@ -47,6 +52,8 @@ typedef struct pn_grid {
 /* Errors: UNSUPPORTED (too many addresses or blocks for one kernel), NO_MEMORY. */
 pinn_status pn_grid_create(const pn_section *section, size_t count, pn_grid *out);
 void pn_grid_free(pn_grid *grid);
+/* BAD_ARGUMENT when an operand that is read or written as vectors is not aligned to them. */
+pinn_status pn_grid_check(const pn_grid *grid, const void *const *in, void *const *out);
 /* The parameter of one launch, `grid->words` words; operands as for pn_kernel_launch. */
 void pn_grid_fill(const pn_grid *grid, const void *const *in, void *const *out, void *const *partial_real, double *const *partial_f64,
                   uint64_t *word);

@@ -58,6 +58,8 @@ pinn_status pn_kernel_launch(const pn_kernel *kernel, void *stream, const void *
                              double *const *partial_f64) {
     uint64_t word[PN_KERNEL_WORDS];
     if (kernel->grid.blocks == 0) return PINN_OK;
+    const pinn_status status = pn_grid_check(&kernel->grid, in, out);
+    if (status != PINN_OK) return status;
     pn_grid_fill(&kernel->grid, in, out, partial_real, partial_f64, word);
     return pn_code_launch(kernel->code, stream, kernel->grid.blocks, PN_BLOCK_THREADS, word);
 }

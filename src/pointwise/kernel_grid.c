@@ -10,18 +10,38 @@
 #define MOST_BLOCKS 1024    /* of one section: several for each multiprocessor of the largest GPUs, few enough rows of partial sums */
 #define LEAST_COLUMNS 32    /* neighbours in memory that one warp reads together */
 #define WORTH_SPLITTING 1.2 /* more threads at work, to make up for rows that are read in pieces */
+#define LEAST_PACKED 128    /* width from which threads have several columns: narrow layers are too short of threads */
+#define PACK_BYTES 16       /* the longest vector a thread reads or writes at once */
+#define PACK_REGISTERS 64   /* of a thread, for all its vectors: with more, too few threads fit a multiprocessor to keep its memory busy */
 
-static double threads_at_work(size_t width, pn_shape shape) {
-    return (double)width * shape.rows / ((double)shape.tiles * PN_BLOCK_THREADS);
+/* ---- columns and threads -------------------------------------------------------------------------------------------------------- */
+
+bool pn_pack_fits(size_t pack, pn_stride stride) { return stride.column == 1 && stride.row > 0 && stride.row % pack == 0; }
+
+size_t pn_pack_choose(const pn_program *program) {
+    const size_t bytes = pn_real_bytes(program->real);
+    size_t pack = PACK_BYTES / bytes, vectors = 0;
+    if (program->width < LEAST_PACKED) return 1;
+    while (program->width % pack != 0) pack /= 2;
+    for (size_t i = 0; i < program->inputs; i++) vectors += pn_program_uses_input(program, i) && pn_pack_fits(pack, program->input[i].stride);
+    for (size_t o = 0; o < program->outputs; o++)
+        vectors += program->output[o].kind == PN_STORE && pn_pack_fits(pack, program->output[o].stride);
+    if (vectors == 0) return 1;
+    while (pack > 1 && vectors * pack * bytes > PACK_REGISTERS * sizeof(float)) pack /= 2;
+    return pack;
 }
 
-pn_shape pn_shape_choose(size_t width) {
+static double threads_at_work(size_t packs, pn_shape shape) {
+    return (double)packs * shape.rows / ((double)shape.tiles * PN_BLOCK_THREADS);
+}
+
+pn_shape pn_shape_choose(size_t packs) {
     pn_shape best = {0};
-    for (size_t tiles = (width + PN_BLOCK_THREADS - 1) / PN_BLOCK_THREADS;; tiles++) {
-        const size_t columns = (width + tiles - 1) / tiles;
+    for (size_t tiles = (packs + PN_BLOCK_THREADS - 1) / PN_BLOCK_THREADS;; tiles++) {
+        const size_t columns = (packs + tiles - 1) / tiles;
         if (best.tiles > 0 && (columns < LEAST_COLUMNS || tiles > best.tiles + 8)) return best;
-        const pn_shape shape = {(unsigned)columns, (unsigned)(PN_BLOCK_THREADS / columns), (unsigned)((width + columns - 1) / columns)};
-        if (best.tiles == 0 || threads_at_work(width, shape) > WORTH_SPLITTING * threads_at_work(width, best)) best = shape;
+        const pn_shape shape = {(unsigned)columns, (unsigned)(PN_BLOCK_THREADS / columns), (unsigned)((packs + columns - 1) / columns)};
+        if (best.tiles == 0 || threads_at_work(packs, shape) > WORTH_SPLITTING * threads_at_work(packs, best)) best = shape;
     }
 }
 
@@ -77,7 +97,7 @@ size_t pn_kernel_groups(const pn_program *const *program, size_t count, size_t *
 
 static void place_section(pn_grid *grid, size_t i, size_t *blocks) {
     const pn_section *section = &grid->section[i];
-    const pn_shape shape = pn_shape_choose(section->program->width);
+    const pn_shape shape = pn_shape_choose(section->program->width / pn_pack_choose(section->program));
     size_t share;
     grid->rows[i] = count_ranges(shape, section->points, &share);
     *blocks += grid->rows[i] * shape.tiles;
@@ -139,6 +159,24 @@ void pn_grid_free(pn_grid *grid) {
     pn_free(grid->rows);
     pn_free(grid->word);
     *grid = (pn_grid){0};
+}
+
+static bool is_aligned(const void *address, size_t pack, pn_stride stride, size_t bytes) {
+    return !pn_pack_fits(pack, stride) || (uintptr_t)address % (pack * bytes) == 0;
+}
+
+pinn_status pn_grid_check(const pn_grid *grid, const void *const *in, void *const *out) {
+    for (size_t s = 0; s < grid->count; s++) {
+        const pn_program *program = grid->section[s].program;
+        const size_t pack = pn_pack_choose(program), bytes = pn_real_bytes(program->real);
+        for (size_t i = 0; i < program->inputs; i++, in++)
+            if (pn_program_uses_input(program, i) && !is_aligned(*in, pack, program->input[i].stride, bytes))
+                return pn_fail(PINN_BAD_ARGUMENT, "section %zu of a kernel: input %zu must be aligned to %zu bytes", s, i, pack * bytes);
+        for (size_t o = 0; o < program->outputs; o++, out++)
+            if (program->output[o].kind == PN_STORE && !is_aligned(*out, pack, program->output[o].stride, bytes))
+                return pn_fail(PINN_BAD_ARGUMENT, "section %zu of a kernel: output %zu must be aligned to %zu bytes", s, o, pack * bytes);
+    }
+    return PINN_OK;
 }
 
 static uint64_t address(const void *pointer) { return (uint64_t)(uintptr_t)pointer; }

@@ -129,39 +129,83 @@ static void print_operands(const pn_program *p, size_t group, pn_text *out) {
     pn_text_printf(out, "    %s *sums;\n    double *sums_f64;\n    size points, share, end;\n};\n\n", type_name(p));
 }
 
-/* x[p*row + j*column] */
+/* A value of the program's type for each column of the thread. */
+static void print_pack(const pn_program *p, pn_text *out) { pn_text_printf(out, "pack<%s, %zu>", type_name(p), pn_pack_choose(p)); }
+
+/* For each column of the thread, v. */
+static void print_columns(const pn_program *p, const char *indent, pn_text *out) {
+    pn_text_printf(out, "%s#pragma unroll\n%sfor (unsigned v = 0; v < %zu; v++) ", indent, indent, pn_pack_choose(p));
+}
+
+/* x[p*row + (j + v)*column] */
 static void print_element(const char *name, size_t number, pn_stride stride, pn_text *out) {
-    pn_text_printf(out, "s.%s%zu[p * %zu + j * %zu]", name, number, stride.row, stride.column);
+    pn_text_printf(out, "s.%s%zu[p * %zu + (j + v) * %zu]", name, number, stride.row, stride.column);
+}
+
+/* The thread's columns of an operand as one vector. */
+static void print_vector(const pn_program *p, const char *name, size_t number, pn_stride stride, const char *constant, pn_text *out) {
+    pn_text_printf(out, "*reinterpret_cast<%s", constant);
+    print_pack(p, out);
+    pn_text_printf(out, " *>(s.%s%zu + p * %zu + j)", name, number, stride.row);
 }
 
 /* Loads of the inputs that change from point to point, or of those that don't. */
 static void print_loads(const pn_program *p, bool per_point, const char *indent, pn_text *out) {
+    const size_t pack = pn_pack_choose(p);
     for (size_t i = 0; i < p->inputs; i++) {
-        if (!pn_program_uses_input(p, i) || (p->input[i].stride.row > 0) != per_point) continue;
-        pn_text_printf(out, "%sconst %s x%zu = ", indent, type_name(p), i);
-        print_element("x", i, p->input[i].stride, out);
+        const pn_stride stride = p->input[i].stride;
+        if (!pn_program_uses_input(p, i) || (stride.row > 0) != per_point) continue;
+        pn_text_string(out, indent);
+        print_pack(p, out);
+        pn_text_printf(out, " x%zu", i);
+        if (pn_pack_fits(pack, stride)) {
+            pn_text_string(out, " = ");
+            print_vector(p, "x", i, stride, "const ", out);
+        } else {
+            pn_text_string(out, ";\n");
+            print_columns(p, indent, out);
+            pn_text_printf(out, "x%zu.lane[v] = ", i);
+            print_element("x", i, stride, out);
+        }
         pn_text_string(out, ";\n");
     }
 }
 
 static void print_call(const pn_program *p, size_t group, pn_text *out) {
     const char *between = "";
-    for (size_t o = 0; o < p->outputs; o++) pn_text_printf(out, "            %s y%zu;\n", type_name(p), o);
-    pn_text_printf(out, "            lane%zu(", group);
-    for (size_t i = 0; i < p->inputs; i++)
-        if (pn_program_uses_input(p, i)) {
-            pn_text_printf(out, "%sx%zu", between, i);
-            between = ", ";
-        }
-    for (size_t o = 0; o < p->outputs; o++, between = ", ") pn_text_printf(out, "%sy%zu", between, o);
-    pn_text_string(out, ");\n");
     for (size_t o = 0; o < p->outputs; o++) {
         pn_text_string(out, "            ");
-        if (p->output[o].kind == PN_STORE)
-            print_element("y", o, p->output[o].stride, out);
-        else
-            pn_text_printf(out, "sum%zu", o);
-        pn_text_printf(out, " %s y%zu;\n", p->output[o].kind == PN_STORE ? "=" : "+=", o);
+        print_pack(p, out);
+        pn_text_printf(out, " y%zu;\n", o);
+    }
+    print_columns(p, "            ", out);
+    pn_text_printf(out, "lane%zu(", group);
+    for (size_t i = 0; i < p->inputs; i++)
+        if (pn_program_uses_input(p, i)) {
+            pn_text_printf(out, "%sx%zu.lane[v]", between, i);
+            between = ", ";
+        }
+    for (size_t o = 0; o < p->outputs; o++, between = ", ") pn_text_printf(out, "%sy%zu.lane[v]", between, o);
+    pn_text_string(out, ");\n");
+}
+
+static void print_stores(const pn_program *p, pn_text *out) {
+    const size_t pack = pn_pack_choose(p);
+    for (size_t o = 0; o < p->outputs; o++) {
+        const pn_stride stride = p->output[o].stride;
+        if (p->output[o].kind == PN_STORE && pn_pack_fits(pack, stride)) {
+            pn_text_string(out, "            ");
+            print_vector(p, "y", o, stride, "", out);
+            pn_text_printf(out, " = y%zu;\n", o);
+            continue;
+        }
+        print_columns(p, "            ", out);
+        if (p->output[o].kind == PN_STORE) {
+            print_element("y", o, stride, out);
+            pn_text_printf(out, " = y%zu.lane[v];\n", o);
+        } else {
+            pn_text_printf(out, "sum%zu.lane[v] += y%zu.lane[v];\n", o, o);
+        }
     }
 }
 
@@ -172,29 +216,32 @@ static void print_sums(const pn_program *p, pn_output_kind kind, pn_shape shape,
     size_t at = 0;
     for (size_t o = 0; o < p->outputs; o++) {
         if (p->output[o].kind != kind) continue;
-        pn_text_printf(out, "    sum%zu = sum_rows<%s, %u, %u>(sum%zu, part);\n", o, type, shape.columns, shape.rows, o);
-        pn_text_printf(out, "    if (active && y == 0) s.%s[range * %zu + %zu + j] = sum%zu;\n", array, row, at, o);
+        print_columns(p, "    ", out);
+        pn_text_printf(out, "{\n        const %s sum = sum_rows<%s, %u, %u>(sum%zu.lane[v], part);\n", type, type, shape.columns, shape.rows, o);
+        pn_text_printf(out, "        if (active && y == 0) s.%s[range * %zu + %zu + j + v] = sum;\n    }\n", array, row, at);
         at += p->width;
     }
 }
 
 static void print_section(const pn_program *p, size_t group, pn_text *out) {
-    const pn_shape shape = pn_shape_choose(p->width);
+    const size_t pack = pn_pack_choose(p);
+    const pn_shape shape = pn_shape_choose(p->width / pack);
     pn_text_printf(out, "static __device__ __forceinline__ void section%zu(const operands%zu &s, const unsigned block, void *part) {\n",
                    group, group);
     pn_text_printf(out, "    const unsigned y = threadIdx.x / %u;\n", shape.columns);
-    pn_text_printf(out, "    const size range = block / %u, j = block %% %u * %u + threadIdx.x %% %u;\n", shape.tiles, shape.tiles,
-                   shape.columns, shape.columns);
+    pn_text_printf(out, "    const size range = block / %u, j = (block %% %u * %u + threadIdx.x %% %u) * %zu;\n", shape.tiles, shape.tiles,
+                   shape.columns, shape.columns, pack);
     pn_text_printf(out, "    const bool active = y < %u && j < %zu;\n", shape.rows, p->width);
     for (size_t o = 0; o < p->outputs; o++)
         if (p->output[o].kind != PN_STORE)
-            pn_text_printf(out, "    %s sum%zu = 0;\n", p->output[o].kind == PN_SUM_POINTS_F64 ? "double" : type_name(p), o);
+            pn_text_printf(out, "    pack<%s, %zu> sum%zu = {};\n", p->output[o].kind == PN_SUM_POINTS_F64 ? "double" : type_name(p), pack, o);
     pn_text_string(out, "    if (active) {\n        size p = range * s.share + y;\n");
     print_loads(p, false, "        ", out);
     pn_text_string(out, "        const size stop = (range + 1) * s.share < s.points ? (range + 1) * s.share : s.points;\n");
     pn_text_printf(out, "        for (; p < stop; p += %u) {\n", shape.rows);
     print_loads(p, true, "            ", out);
     print_call(p, group, out);
+    print_stores(p, out);
     pn_text_string(out, "        }\n    }\n");
     print_sums(p, PN_SUM_POINTS, shape, "sums", out);
     print_sums(p, PN_SUM_POINTS_F64, shape, "sums_f64", out);
@@ -206,6 +253,10 @@ static void print_section(const pn_program *p, size_t group, pn_text *out) {
 /* Sums over the rows of a block, in a fixed order: a tree over shared memory. All threads call it; row 0 gets the sums. */
 static const char prelude[] =
     "typedef unsigned long long size;\n\n"
+    "template <typename T, unsigned n>\n"
+    "struct alignas(n * sizeof(T)) pack {\n"
+    "    T lane[n];\n"
+    "};\n\n"
     "template <typename T, unsigned columns, unsigned rows>\n"
     "static __device__ __forceinline__ T sum_rows(T value, void *shared) {\n"
     "    if (rows == 1) return value;\n"

@@ -88,7 +88,8 @@ void pn_kernel_destroy(pn_kernel *kernel);
  * elements for real sums (columns of all PN_SUM_POINTS outputs one after another, width each) and for float64 sums. */
 size_t pn_kernel_partial_rows(const pn_kernel *kernel, size_t section);
 /* Launches on the stream (inside a capture too). Operand addresses of all sections one after another; addresses of sum outputs
- * are ignored: instead row r of section s goes to partial_real[s] + r*(sum outputs * width), likewise partial_f64[s]. */
+ * are ignored: instead row r of section s goes to partial_real[s] + r*(sum outputs * width), likewise partial_f64[s]. An operand whose
+ * columns lie together and whose row stride, like the width, is a multiple of four must be aligned to 16 bytes: BAD_ARGUMENT. */
 pinn_status pn_kernel_launch(const pn_kernel *kernel, void *stream, const void *const *in, void *const *out, void *const *partial_real,
                              double *const *partial_f64);
 

@@ -7,8 +7,8 @@
  * are trained for; with less, a set's points collapse onto a few places and the loss tells nothing. The k-th derivative of the network
  * carries (2/width)^k, which must be a number, too.
  *
- * Size. The pass stacks all points times their channels into rows that BLAS counts in 32 bits; a step takes so many terms as the kernel
- * `finish` has room for.
+ * Size. The pass stacks all points times their channels into rows that BLAS counts in 32 bits; a step takes so many terms as one
+ * thread adds up (kernels/finish.h).
  */
 #include <float.h>
 #include <limits.h>

@@ -10,7 +10,7 @@
 /* A chunk is cut so that signals, [stop] seconds and progress are looked at about twice a second. */
 #define LOOK_EVERY 0.5
 
-static void show_progress(const pinn_training *training, pn_progress *progress, bool force) {
+static void show_progress(const pinn_training *training, bool force) {
     const pn_problem *problem = training->problem;
     const double *row = training->row;
     bool known = row[0] > 0;
@@ -23,7 +23,7 @@ static void show_progress(const pinn_training *training, pn_progress *progress, 
         .field = problem->field_name,
         .relative_l2 = training->relative_l2,
         .fields = training->has_evaluation ? problem->fields : 0};
-    pn_progress_update(progress, &state, force);
+    pn_progress_update(training->progress, &state, force);
 }
 
 /* The newest row, once it has come home. */
@@ -88,7 +88,7 @@ static pinn_status look_around(pinn_training *training, bool *stop) {
     return PINN_OK;
 }
 
-static pinn_status train(pinn_training *training, pn_progress *progress) {
+static pinn_status train(pinn_training *training) {
     uint64_t longest = 1;
     bool stop = false;
     pinn_status status = look_around(training, &stop);
@@ -104,7 +104,7 @@ static pinn_status train(pinn_training *training, pn_progress *progress) {
         if (took < LOOK_EVERY / 2 && longest < PN_LONGEST_CHUNK / 2) longest *= 2;
         if (took > LOOK_EVERY && longest > 1) longest /= 2;
         status = look_around(training, &stop);
-        show_progress(training, progress, stop);
+        show_progress(training, stop);
     }
 fail:
     return status;
@@ -132,11 +132,12 @@ static pinn_status clear_stop(pinn_training *training) {
 pinn_status pinn_training_run(pinn_training *training) {
     pinn_status status = clear_stop(training);
     if (status != PINN_OK) return status;
-    pn_progress *progress = pn_progress_create(training->progress_stream, training->progress_stream == NULL);
+    training->progress = pn_progress_create(training->progress_stream, training->progress_stream == NULL);
     training->start = pn_clock();
-    status = train(training, progress);
-    show_progress(training, progress, true);
-    pn_progress_destroy(progress);
+    status = train(training);
+    show_progress(training, true);
+    pn_progress_destroy(training->progress);
+    training->progress = NULL;
     if (status != PINN_OK && status != PINN_INTERRUPTED) return status;
     pinn_status finished = finish(training);
     if (finished == PINN_OK && training->stop == PN_STOP_NAN) finished = pn_blame(training);

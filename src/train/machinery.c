@@ -78,6 +78,7 @@ static pn_pass_spec pass_over(const pinn_training *training, const pn_pass_set *
                           .real = training->config->real,
                           .tf32 = training->config->tf32,
                           .lowering = training->lowering,
+                          .tiles = training->tiles,
                           .compile_for = training->compile_for,
                           .network = training->network,
                           .scope = training->problem->scope,

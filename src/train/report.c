@@ -222,6 +222,8 @@ pinn_status pinn_training_plan(const pinn_training *training, char **out) {
     pn_text_printf(&plan, "  device    %s, executor %s, %s pass, %s\n", pinn_context_device_name(training->context),
                    pinn_executor_name(pinn_context_executor(training->context)), pn_pass_lowering_name(training->machinery.pass),
                    training->config->precision.text);
+    if (*pn_pass_tiles(training->machinery.pass)) pn_text_printf(&plan, "  tiles     %s\n", pn_pass_tiles(training->machinery.pass));
+    if (*pn_pass_note(training->machinery.pass)) pn_text_printf(&plan, "  layered   because: %s\n", pn_pass_note(training->machinery.pass));
     pn_text_printf(&plan, "  network   %zu parameters in %zu layers\n", network->parameters, network->layers);
     for (size_t i = 0; i < network->parameter_blocks; i++) {
         const pn_parameter *block = &network->parameter[i];

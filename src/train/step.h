@@ -1,12 +1,11 @@
-/* The part of a training step after the network pass, as recorded nodes: reduce partial sums, finish the step's scalars (loss,
- * gradient norm, clipping, learning rate, event row, step words), update the parameters.
+/* The part of a training step after the network pass, as two recorded nodes:
  *
- *   reduce   gradient[i] = sum of its partials in fixed order; per-block sums of gradient^2 (float64)
- *   finish   one thread block: losses, norm, clip factor, learning rate, Adam's corrections, stop rules, the event row when due, step
- *            words, the flags of the loops around the step
- *   adam     m, v, parameters in place (Kingma & Ba 2015, algorithm 1, with epsilon outside the root as there)
+ *   reduce   gradient[i] = sum of its partials in fixed order; the squares of its norm and each term's loss (float64); learning rate
+ *            and Adam's corrections, which the step words alone decide
+ *   adam     losses, norm, clip factor, stop rules, the event row when due, step words, the flags of the loops around the step; m, v,
+ *            parameters in place (Kingma & Ba 2015, algorithm 1, with epsilon outside the root as there)
  *
- * Kernels and their CPU twins: kernels/reduce.*, kernels/finish.*, kernels/adam.*, kernels/evaluate.*.
+ * Kernels and their CPU twins: kernels/reduce.*, kernels/adam.*, kernels/evaluate.*; the rules: kernels/finish.h.
  */
 #ifndef PN_TRAIN_STEP_H
 #define PN_TRAIN_STEP_H
@@ -34,7 +33,7 @@ typedef struct pn_step pn_step;
 
 static inline size_t pn_row_length(size_t terms, size_t fields) { return PN_ROW_TERMS + terms + fields; }
 
-/* Allocates its own planes (gradient, norms, partial tables). */
+/* Allocates its own planes (gradient, squares, losses, rates, partial tables). */
 pinn_status pn_step_create(const pn_step_spec *spec, pn_step **out);
 void pn_step_destroy(pn_step *step);
 /* Appends the nodes; any number of times. */

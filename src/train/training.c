@@ -16,7 +16,9 @@ void pn_note(const pinn_training *training, const char *format, ...) {
     va_start(list, format);
     vsnprintf(line, sizeof line, format, list);
     va_end(list);
+    pn_progress_pause(training->progress);
     training->message(training->message_user, line);
+    pn_progress_resume(training->progress);
 }
 
 /* "auto", "cpu", "cuda", "cuda:N" -> an executor and a CUDA ordinal. */
@@ -67,6 +69,13 @@ static pinn_status choose_lowering(const pinn_options *options, pn_lowering *out
     else
         return pn_fail(PINN_CONFIG, "PINN_PASS is \"%s\"; it may be \"auto\", \"tiled\" or \"layered\"", name);
     return PINN_OK;
+}
+
+static pinn_status choose_tiles(pinn_training *training, const pinn_options *options) {
+    const char *tiles = options->tiles ? options->tiles : getenv("PINN_TILES");
+    if (!tiles || !*tiles) return PINN_OK;
+    training->tiles = pn_duplicate(tiles, strlen(tiles));
+    return training->tiles ? PINN_OK : PN_NO_MEMORY("the choice of tiles");
 }
 
 /* A first build is what every run begins with; only building again is worth a line. */
@@ -243,6 +252,7 @@ static pinn_status describe_machine(pinn_training *training) {
     pn_text_printf(&training->machine, "%s; %s pass", pinn_context_device_name(training->context),
                    pn_pass_lowering_name(training->machinery.pass));
     if (pinn_context_executor(training->context) == PINN_EXECUTOR_CPU) pn_text_printf(&training->machine, ", %s", pn_program_isa());
+    if (*pn_pass_tiles(training->machinery.pass)) pn_text_printf(&training->machine, ", tiles of %s", pn_pass_tiles(training->machinery.pass));
     if (cost.tile_points) pn_text_printf(&training->machine, ", %zu points a tile, %zu groups", cost.tile_points, cost.tile_groups);
     if (training->stored_machine && strcmp(training->stored_machine, pn_text_get(&training->machine)) != 0)
         pn_note(training, "resuming on another machine (%s) than before (%s): the result will not repeat bit for bit",
@@ -264,6 +274,7 @@ pinn_status pinn_training_create(const pinn_options *options, pinn_training **ou
     context.message_user = training;
     PN_TRY(choose_device(options, &context));
     PN_TRY(choose_lowering(options, &training->lowering));
+    PN_TRY(choose_tiles(training, options));
     training->compile_for = options->compile_for;
     PN_TRY(check_isa());
     PN_TRY(read_problem(training, options));
@@ -303,6 +314,7 @@ void pinn_training_destroy(pinn_training *t) {
                                  t->hyper,     t->words,             t->moments,    t->parameter, t->state};
     for (size_t i = 0; i < sizeof plane / sizeof plane[0]; i++) pinn_plane_destroy(plane[i]);
     pinn_context_destroy(t->context);
+    pn_free(t->tiles);
     pn_layout_free(&t->value_layout);
     pn_network_destroy(t->network);
     pn_problem_destroy(t->problem);

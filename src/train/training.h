@@ -42,9 +42,11 @@ struct pinn_training {
     char *stored_machine;  /* the same of the run that is resumed, or NULL */
     char *directory;
     pn_lowering lowering;
+    char *tiles; /* owned; NULL = by the table */
     const char *compile_for; /* borrowed while the training is created */
     uint64_t seed, total_steps, last_step; /* last_step: the smaller of all phases' steps and [stop] step */
     FILE *progress_stream;
+    pn_progress *progress; /* on it, while the training runs; else NULL */
     void (*message)(void *user, const char *line);
     void *message_user;
 
@@ -135,6 +137,7 @@ pinn_status pn_blame(pinn_training *training);
 /* Final fields on the evaluation set -> relative_l2 and, with a run directory, solution.h5. */
 pinn_status pn_finish_solution(pinn_training *training);
 
+/* A line for the caller's message function, on a terminal above the live line. */
 void pn_note(const pinn_training *training, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

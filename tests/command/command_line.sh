@@ -86,7 +86,11 @@ expect 0 'finished' "$train" --device cpu --quiet --json --set equation.0.points
 # a stop asked for while the program still starts, and one asked for twice at once, leave a checkpoint too
 "$train" --device cpu --quiet --set equation.0.points=200 --out early "$heat" &
 pid=$!
-sleep 0.3
+for _ in $(seq 1000); do # until it is the program that catches SIGTERM (signal 15), no longer this shell
+    caught=$(sed -n 's/^SigCgt:[[:space:]]*//p' /proc/$pid/status)
+    [ "$(cat /proc/$pid/comm)" != "$(cat /proc/$$/comm)" ] && [ $((0x$caught >> 14 & 1)) -eq 1 ] && break
+    sleep 0.01
+done 2>/dev/null
 kill -TERM $pid; kill -TERM $pid
 wait $pid
 expect 130 '' sh -c "exit $?"

@@ -267,26 +267,26 @@ static void record_golden(pinn_plane *const *plane) {
 
 START_TEST(blocks_explain_and_draw_themselves) {
     static const char explained[] =
-        "graph \"g\" on %s: 19 nodes (5 gpu, 0 host, 1 copy, 1 eager, 4 conditional, 2 branch), build 1: first build\n"
-        "  1 while \"loop\" as long as \"more\" (device, 4 bytes) is set, at most 10 trips, counted in \"trips\" (device, 4 "
+        "graph \"g\" on %s: 19 nodes (5 device, 0 host, 1 copy, 1 eager, 4 conditional, 2 branch), build 1: first build\n%s"
+        "  1 while  \"loop\" as long as \"more\" (device, 4 bytes) is set, at most 10 trips, counted in \"trips\" (device, 4 "
         "bytes)\n"
-        "  2   gpu  \"add\" reads \"x\" (device, 4 bytes) writes \"x\" (device, 4 bytes)\n"
-        "  3   if   \"odd\" when \"x\" (device, 4 bytes) is set\n"
-        "  4     gpu  \"add\" (opaque) reads \"y\" (device, 4 bytes) writes \"y\" (device, 4 bytes)\n"
-        "  5   else \"odd\"\n"
-        "  6     for  \"thrice\" 3 trips\n"
-        "  7       gpu  \"add\" reads \"y\" (device, 4 bytes) writes \"y\" (device, 4 bytes)\n"
-        "  8     end  \"thrice\"\n"
-        "  9   end  \"odd\"\n"
-        "  10 end  \"loop\"\n"
-        "  11 eager \"look\" reads \"x\" (device, 4 bytes) writes \"x\" (device, 4 bytes)\n"
+        "  2   device \"add\" reads \"x\" (device, 4 bytes) writes \"x\" (device, 4 bytes)\n"
+        "  3   if     \"odd\" when \"x\" (device, 4 bytes) is set\n"
+        "  4     device \"add\" (opaque) reads \"y\" (device, 4 bytes) writes \"y\" (device, 4 bytes)\n"
+        "  5   else   \"odd\"\n"
+        "  6     for    \"thrice\" 3 trips\n"
+        "  7       device \"add\" reads \"y\" (device, 4 bytes) writes \"y\" (device, 4 bytes)\n"
+        "  8     end    \"thrice\"\n"
+        "  9   end    \"odd\"\n"
+        "  10 end    \"loop\"\n"
+        "  11 eager  \"look\" reads \"x\" (device, 4 bytes) writes \"x\" (device, 4 bytes)\n"
         "  12 fork\n"
         "  13 branch \"frame\"\n"
-        "  14   copy \"x\" (device, 4 bytes) -> \"home\" (pinned, 4 bytes)\n"
+        "  14   copy   \"x\" (device, 4 bytes) -> \"home\" (pinned, 4 bytes)\n"
         "  15 branch \"steps\"\n"
-        "  16   gpu  \"add\" reads \"y\" (device, 4 bytes) writes \"y\" (device, 4 bytes)\n"
-        "  17   wait for \"x\" (device, 4 bytes): after node 14\n"
-        "  18   gpu  \"add\" reads \"x\" (device, 4 bytes) writes \"x\" (device, 4 bytes)\n"
+        "  16   device \"add\" reads \"y\" (device, 4 bytes) writes \"y\" (device, 4 bytes)\n"
+        "  17   wait   for \"x\" (device, 4 bytes): after node 14\n"
+        "  18   device \"add\" reads \"x\" (device, 4 bytes) writes \"x\" (device, 4 bytes)\n"
         "  19 join\n";
     static const char *const drawn[] = {
         "  n1 [shape=diamond label=\"1 loop\\nat most 10 trips\\nflag \\\"more\\\" (device, 4 bytes)\\nwrites \\\"trips\\\"",
@@ -315,7 +315,7 @@ START_TEST(blocks_explain_and_draw_themselves) {
     record_golden(plane);
     OK(pinn_graph_build(graph));
     OK(pinn_graph_explain(graph, &got));
-    snprintf(expected, sizeof expected, explained, pinn_executor_name(tested));
+    snprintf(expected, sizeof expected, explained, pinn_executor_name(tested), explained_places());
     ck_assert_str_eq(got, expected);
     free(got);
     OK(pinn_graph_dot(graph, &got));

@@ -331,7 +331,7 @@ START_TEST(opaque_gets_its_users_pointer) {
     ck_assert_int_eq(value_of(x), 17);
     char *text;
     OK(pinn_graph_explain(graph, &text));
-    ck_assert_msg(strstr(text, "gpu  \"add\" (opaque) reads \"x\""), "%s", text);
+    ck_assert_msg(strstr(text, "device \"add\" (opaque) reads \"x\""), "%s", text);
     free(text);
     pinn_plane_destroy(x);
     pinn_plane_destroy(host);

@@ -1,5 +1,5 @@
-/* Context, graph, planes and operations for the conformance suite. The program that includes it defines DEVICE_FORM(name) as the
- * CUDA form name_cuda or as NULL.
+/* Context, graph, planes and operations for the tests of the graph layer. The program that includes it defines DEVICE_FORM(name) as
+ * the CUDA form name_cuda or as NULL. What not every program uses is inline.
  */
 #ifndef FIXTURE_H
 #define FIXTURE_H
@@ -117,18 +117,18 @@ static pinn_status add(pinn_plane *x, int32_t amount) {
     return pinn_graph_operation(graph, &add_operation, &arguments, sizeof arguments, PINN_PLANES(x), PINN_PLANES(x));
 }
 
-static pinn_status twice(pinn_plane *x, pinn_plane *y) {
+static inline pinn_status twice(pinn_plane *x, pinn_plane *y) {
     add_arguments arguments = {.count = (int32_t)(pinn_plane_bytes(x) / sizeof(int32_t))};
     return pinn_graph_operation(graph, &double_operation, &arguments, sizeof arguments, PINN_PLANES(x), PINN_PLANES(y));
 }
 
 /* y += x; y is read, too. */
-static pinn_status accumulate(pinn_plane *x, pinn_plane *y) {
+static inline pinn_status accumulate(pinn_plane *x, pinn_plane *y) {
     add_arguments arguments = {.count = (int32_t)(pinn_plane_bytes(x) / sizeof(int32_t))};
     return pinn_graph_operation(graph, &accumulate_operation, &arguments, sizeof arguments, PINN_PLANES(x, y), PINN_PLANES(y));
 }
 
-static pinn_status fill(pinn_plane *x, uint8_t value) {
+static inline pinn_status fill(pinn_plane *x, uint8_t value) {
     fill_arguments arguments;
     memset(&arguments, 0, sizeof arguments); /* padding is part of the signature */
     arguments.count = (int32_t)pinn_plane_bytes(x);
@@ -136,7 +136,13 @@ static pinn_status fill(pinn_plane *x, uint8_t value) {
     return pinn_graph_operation(graph, &fill_operation, &arguments, sizeof arguments, PINN_NO_PLANES, PINN_PLANES(x));
 }
 
-static pinn_graph_stats stats_of(const pinn_graph *of) {
+/* What explain says below its first line. */
+static inline const char *explained_places(void) {
+    if (tested != PINN_EXECUTOR_CPU) return "";
+    return "  here device nodes run on this CPU and device planes are ordinary memory; places are kept as on a GPU\n";
+}
+
+static inline pinn_graph_stats stats_of(const pinn_graph *of) {
     pinn_graph_stats stats;
     pinn_graph_get_stats(of, &stats);
     return stats;
@@ -147,7 +153,7 @@ typedef struct counter {
     int calls, fail_at; /* fail_at 0 = never */
 } counter;
 
-static pinn_status count_call(void *user) {
+static inline pinn_status count_call(void *user) {
     counter *count = user;
     return ++count->calls == count->fail_at ? PINN_IO : PINN_OK;
 }

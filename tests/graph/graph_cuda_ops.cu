@@ -23,12 +23,37 @@ static __global__ void fill_kernel(uint8_t *x, int32_t count, uint8_t value) {
     if (i < count) x[i] = value;
 }
 
+static const long long SECOND = 1000 * 1000 * 1000LL; /* in ns */
+
+static __device__ long long now() {
+    long long nanoseconds;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(nanoseconds));
+    return nanoseconds;
+}
+
 static __global__ void slow_kernel(int32_t *x, long long nanoseconds) {
-    long long start, now;
-    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(start));
-    do asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
-    while (now - start < nanoseconds);
+    const long long start = now();
+    while (now() - start < nanoseconds) continue;
     x[0] = 1;
+}
+
+/* Does *word become at least `least`? */
+static __device__ bool comes(const volatile int32_t *word, int32_t least, long long nanoseconds) {
+    const long long start = now();
+    while (*word < least)
+        if (now() - start >= nanoseconds) return false;
+    return true;
+}
+
+static __global__ void await_kernel(const volatile int32_t *gate, int32_t *x, long long nanoseconds) {
+    x[0] += comes(gate, 1, nanoseconds) ? 1 : -1000;
+}
+
+static __global__ void meet_kernel(volatile int32_t *mine, const volatile int32_t *other, int32_t *x, long long nanoseconds) {
+    const int32_t turn = *mine + 1;
+    *mine = turn;
+    __threadfence();
+    x[0] = comes(other, turn, nanoseconds) ? turn : -1;
 }
 
 static __global__ void stray_kernel(volatile int32_t *nowhere) { *nowhere = 1; }
@@ -158,6 +183,18 @@ extern "C" pinn_status trap_cuda(const pinn_run *run) {
 }
 
 extern "C" pinn_status slow_cuda(const pinn_run *run) {
-    slow_kernel<<<1, 1, 0, stream_of(run)>>>(static_cast<int32_t *>(run->write[0]), 50 * 1000 * 1000LL);
+    slow_kernel<<<1, 1, 0, stream_of(run)>>>(static_cast<int32_t *>(run->write[0]), SECOND / 20);
+    return check(cudaGetLastError());
+}
+
+extern "C" pinn_status await_cuda(const pinn_run *run) {
+    const await_arguments *a = static_cast<const await_arguments *>(run->arguments);
+    await_kernel<<<1, 1, 0, stream_of(run)>>>(a->gate, static_cast<int32_t *>(run->write[0]), 5 * SECOND);
+    return check(cudaGetLastError());
+}
+
+extern "C" pinn_status meet_cuda(const pinn_run *run) {
+    const meet_arguments *a = static_cast<const meet_arguments *>(run->arguments);
+    meet_kernel<<<1, 1, 0, stream_of(run)>>>(a->mine, a->other, static_cast<int32_t *>(run->write[0]), 5 * SECOND);
     return check(cudaGetLastError());
 }

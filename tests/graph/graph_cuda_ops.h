@@ -17,6 +17,15 @@ typedef struct fill_arguments {
     uint8_t value;
 } fill_arguments;
 
+typedef struct await_arguments {
+    const int32_t *gate; /* page-locked */
+} await_arguments;
+
+typedef struct meet_arguments {
+    int32_t *mine; /* on the device; counts the calls */
+    const int32_t *other;
+} meet_arguments;
+
 pinn_status add_cuda(const pinn_run *run);        /* write[0][i] += amount, int32 */
 pinn_status double_cuda(const pinn_run *run);     /* write[0][i] = 2*read[0][i], int32; the arguments' amount is not used */
 pinn_status accumulate_cuda(const pinn_run *run); /* write[0][i] += read[0][i], int32 */
@@ -36,6 +45,10 @@ pinn_status host_call_cuda(const pinn_run *run);      /* a launch, then a host f
 pinn_status stray_cuda(const pinn_run *run);          /* a kernel that writes where no memory is: the device is lost */
 pinn_status trap_cuda(const pinn_run *run);           /* a kernel that traps: the same */
 pinn_status slow_cuda(const pinn_run *run);           /* about 50 ms, then write[0][0] = 1 (int32) */
+
+/* These wait for what happens meanwhile, and give up after 5 s. */
+pinn_status await_cuda(const pinn_run *run); /* until *gate is not 0: write[0][0] += 1 (int32), or -= 1000 having given up */
+pinn_status meet_cuda(const pinn_run *run);  /* ++*mine, until *other is as much: write[0][0] = *mine (int32), or -1 having given up */
 
 #ifdef __cplusplus
 }

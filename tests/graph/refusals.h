@@ -414,6 +414,62 @@ START_TEST(operation_may_destroy_its_own_graph) {
 }
 END_TEST
 
+/* An operation whose form launches another context's graph, and the host function that may do so instead. */
+typedef struct launcher {
+    pinn_graph *other;
+} launcher;
+
+static pinn_status launch_from_form(const pinn_run *run) { return pinn_graph_launch(((const launcher *)run->arguments)->other, 1); }
+
+static pinn_status enqueue_from_form(const pinn_run *run) { return pinn_graph_enqueue(((const launcher *)run->arguments)->other, 1); }
+
+static pinn_status launch_from_cut(void *other) { return pinn_graph_launch(other, 1); }
+
+static pinn_graph *graph_with_cut(pinn_context *own, pinn_plane *y, counter *calls) {
+    pinn_graph *other, *kept = graph;
+    OK(pinn_graph_create(own, "other", &other));
+    graph = other;
+    OK(pinn_graph_begin(other));
+    OK(add(y, 1));
+    OK(pinn_graph_eager(other, "cut", count_call, calls, PINN_PLANES(y), PINN_NO_PLANES));
+    graph = kept;
+    return other;
+}
+
+/* On CUDA the cut would wait for the capture that its own thread holds open, for ever. The other graph is first only recorded, then
+ * built; nothing of it runs. */
+START_TEST(operation_cannot_launch_a_graph_with_an_eager_cut) {
+    static const pinn_operation operations[] = {{"launches", launch_from_form, launch_from_form},
+                                                {"enqueues", enqueue_from_form, enqueue_from_form}};
+    pinn_context *own = new_context();
+    pinn_plane *x = new_plane("x", PINN_DEVICE, 4), *y;
+    counter calls = {0};
+    OK(pinn_plane_create(own, "y", PINN_DEVICE, 4, &y));
+    launcher arguments = {.other = graph_with_cut(own, y, &calls)};
+    for (int i = 0; i < 4; i++) {
+        char expected[128];
+        OK(pinn_graph_begin(graph));
+        OK(pinn_graph_operation(graph, &operations[i % 2], &arguments, sizeof arguments, PINN_PLANES(x), PINN_PLANES(x)));
+        snprintf(expected, sizeof expected, "graph 'other', node 2 'cut': an eager cut cannot run inside operation '%s'",
+                 operations[i % 2].name);
+        FAILS(pinn_graph_launch(graph, 1), PINN_REFUSED, expected);
+        ck_assert_msg(strstr(pinn_error_message(), "graph 'g', node 1"), "%s", pinn_error_message());
+        ck_assert_uint_eq(stats_of(arguments.other).enqueued, (uint64_t)(i / 2));
+        if (i % 2) OK(pinn_graph_launch(arguments.other, 1)); /* outside of the operation, as the message says */
+        ck_assert_int_eq(calls.calls, (i + 1) / 2);
+    }
+    OK(pinn_graph_begin(graph));
+    OK(pinn_graph_eager(graph, "outer cut", launch_from_cut, arguments.other, PINN_NO_PLANES, PINN_NO_PLANES));
+    OK(pinn_graph_launch(graph, 2));
+    ck_assert_int_eq(calls.calls, 4);
+    ck_assert_int_eq(value_of(y), 4);
+    pinn_graph_destroy(arguments.other);
+    pinn_plane_destroy(x);
+    pinn_plane_destroy(y);
+    pinn_context_destroy(own);
+}
+END_TEST
+
 static TCase *refusal_case(void) {
     TCase *tests = tcase_create("refusals");
     tcase_add_checked_fixture(tests, set_up, tear_down);
@@ -434,6 +490,7 @@ static TCase *refusal_case(void) {
     tcase_add_test(tests, destroy_from_a_host_function_is_ignored_and_reported);
     tcase_add_test(tests, operation_cannot_call_back_but_may_destroy);
     tcase_add_test(tests, operation_may_destroy_its_own_graph);
+    tcase_add_test(tests, operation_cannot_launch_a_graph_with_an_eager_cut);
     return tests;
 }
 

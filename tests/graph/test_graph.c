@@ -35,7 +35,24 @@ START_TEST(releases_wait_for_every_capture) {
 }
 END_TEST
 
-static atomic_int open_captures, releases_during_capture, releases_done;
+/* Each call would wait for this very thread. */
+START_TEST(waiting_for_captures_with_one_open_is_refused) {
+    pn_frame frame;
+    FAILS((pn_capture_open(), pn_exclusive_open()), PINN_REFUSED, "this thread is capturing 'a graph'");
+    pn_frame_push(&frame, NULL, "step", PN_FRAME_FORM);
+    pn_capture_open(); /* another graph's, from inside the operation: never waits */
+    FAILS(pn_exclusive_open(), PINN_REFUSED,
+          "it has to wait until no capture is open, and this thread is capturing 'step': call it outside of the recorded operation");
+    pn_capture_close();
+    FAILS(pn_exclusive_open(), PINN_REFUSED, "'step'");
+    pn_frame_pop(&frame);
+    pn_capture_close();
+    OK(pn_exclusive_open());
+    pn_exclusive_close();
+}
+END_TEST
+
+static atomic_int open_captures, releases_during_capture, releases_done, refusals;
 
 typedef struct counted {
     pn_release release;
@@ -55,7 +72,10 @@ static void *push_and_capture(void *unused) {
             atomic_fetch_add(&open_captures, 1);
         }
         if (i % 51 == 1) { /* 51 = 3*17: never with a capture open on this thread */
-            pn_exclusive_open();
+            if (pn_exclusive_open() != PINN_OK) { /* refused for this thread's captures only, never for another's */
+                atomic_fetch_add(&refusals, 1);
+                continue;
+            }
             if (atomic_load(&open_captures) > 0) atomic_fetch_add(&releases_during_capture, 1);
             pn_exclusive_close();
         }
@@ -75,6 +95,7 @@ START_TEST(releases_and_captures_on_threads_exclude_each_other) {
     for (int i = 0; i < 4; i++) ck_assert_int_eq(pthread_create(&thread[i], NULL, push_and_capture, NULL), 0);
     for (int i = 0; i < 4; i++) pthread_join(thread[i], NULL);
     ck_assert_int_eq(releases_during_capture, 0);
+    ck_assert_int_eq(refusals, 0);
     ck_assert_int_eq(releases_done, 4 * 2000);
 }
 END_TEST
@@ -259,6 +280,7 @@ int main(void) {
     TCase *tests = tcase_create("process");
     tcase_set_timeout(tests, 60);
     tcase_add_test(tests, releases_wait_for_every_capture);
+    tcase_add_test(tests, waiting_for_captures_with_one_open_is_refused);
     tcase_add_test(tests, releases_and_captures_on_threads_exclude_each_other);
     tcase_add_test(tests, plane_memory_outlives_an_open_capture);
     tcase_add_test(tests, generations_never_repeat);

@@ -1,13 +1,11 @@
 /* The progress line: plain lines into a file, a rewritten line on a terminal (a pseudo-terminal here), nothing when quiet. */
 #include <check.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include "io/progress.h"
+#include "terminal.h"
 
 static const char *const fields[] = {"u", "v"};
 static const double errors[] = {1.234e-3, NAN};
@@ -29,7 +27,9 @@ START_TEST(plain_lines) {
     fflush(stream);
     ck_assert_uint_eq(size, 0);
     pn_progress_update(progress, &state, true);
-    pn_progress_line(progress, "checkpoint at step %d", 1000);
+    pn_progress_pause(progress);
+    fputs("checkpoint at step 1000\n", stream);
+    pn_progress_resume(progress);
     pn_progress_destroy(progress);
     fclose(stream);
     ck_assert_str_eq(text,
@@ -67,10 +67,12 @@ START_TEST(quiet_or_without_memory) {
     FILE *stream = open_memstream(&text, &size);
     pn_progress *progress = pn_progress_create(stream, true);
     pn_progress_update(progress, &state, true);
-    pn_progress_line(progress, "text");
+    pn_progress_pause(progress);
+    pn_progress_resume(progress);
     pn_progress_destroy(progress);
     pn_progress_update(NULL, &state, true);
-    pn_progress_line(NULL, "text");
+    pn_progress_pause(NULL);
+    pn_progress_resume(NULL);
     pn_progress_destroy(NULL);
     fclose(stream);
     ck_assert_uint_eq(size, 0);
@@ -79,33 +81,21 @@ START_TEST(quiet_or_without_memory) {
 END_TEST
 
 START_TEST(live_line) {
-    int master = posix_openpt(O_RDWR | O_NOCTTY);
-    if (master < 0) { /* a bare root without /dev/pts */
-        printf("live_line skipped: no pseudo-terminal here\n");
-        return;
-    }
-    ck_assert_int_eq(grantpt(master) | unlockpt(master), 0);
-    int slave = open(ptsname(master), O_RDWR | O_NOCTTY);
-    ck_assert_int_ge(slave, 0);
-    const struct winsize size = {.ws_row = 24, .ws_col = 21};
-    ck_assert_int_eq(ioctl(slave, TIOCSWINSZ, &size), 0);
-    FILE *stream = fdopen(slave, "w");
-    pn_progress *progress = pn_progress_create(stream, false);
+    terminal t;
+    char text[256];
+    if (!open_terminal(&t, 21)) return;
+    pn_progress *progress = pn_progress_create(t.stream, false);
+    pn_progress_pause(progress); /* no line yet */
+    pn_progress_resume(progress);
     pn_progress_update(progress, &state, true);
-    pn_progress_line(progress, "hello");
+    pn_progress_pause(progress);
+    fputs("hello\n", t.stream);
+    pn_progress_resume(progress);
     pn_progress_destroy(progress);
-    /* The terminal makes \r\n of \n. The line is cut to 20 columns. */
-    const char expected[] = "\r\033[Kstep 1000/25000  los\r\033[Khello\r\n\r\033[Kstep 1000/25000  los\r\n";
-    char text[256] = {0};
-    size_t length = 0;
-    while (length < sizeof expected - 1) {
-        ssize_t got = read(master, text + length, sizeof text - 1 - length);
-        ck_assert_int_gt(got, 0);
-        length += (size_t)got;
-    }
-    ck_assert_str_eq(text, expected);
-    fclose(stream);
-    close(master);
+    read_terminal(&t, text, sizeof text);
+    /* The line is cut to 20 columns. */
+    ck_assert_str_eq(text, "\r\033[Kstep 1000/25000  los\r\033[Khello\r\n\r\033[Kstep 1000/25000  los\r\n");
+    close_terminal(&t);
 }
 END_TEST
 

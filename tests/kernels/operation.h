@@ -29,7 +29,7 @@ static inline pinn_context *operation_context(pinn_executor executor) {
     return context;
 }
 
-enum { BUFFERS = 10 };
+enum { BUFFERS = 12 };
 
 /* An operation on its buffers: `reads` of them are read in order, then buffers are written as `write` numbers them. */
 typedef struct operation_case {

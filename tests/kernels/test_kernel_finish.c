@@ -3,7 +3,8 @@
 #include <float.h>
 #include <math.h>
 
-#include "kernels/finish.h"
+#include "kernels/adam.h"
+#include "kernels/reduce.h"
 #include "operation.h"
 #include "problem/config.h"
 
@@ -14,11 +15,12 @@ _Static_assert((int)PN_HYPER_CONSTANT == PN_DECAY_CONSTANT && (int)PN_HYPER_EXPO
 /* A couple of units in the last place: the closed forms below are written differently and call the same libm. */
 #define NEAR(a, b) ck_assert_msg(fabs((a) - (b)) <= 8 * DBL_EPSILON * fabs(b), "%.17g, not %.17g", (double)(a), (double)(b))
 
-enum { TERMS = 3, FIELDS = 2, ROW = PN_ROW_TERMS + TERMS + FIELDS, RING = 4, SQUARES = 1500, ROWS = 70 };
+enum { TERMS = 3, FIELDS = 2, ROW = PN_ROW_TERMS + TERMS + FIELDS, RING = 4, SQUARES = 1000, ROWS = 70 };
 
 typedef struct state {
     double partial[ROWS * 2 + 5], squares[SQUARES], weight[2 * TERMS], ring[RING * ROW];
-    pn_finish_column column[TERMS];
+    pn_reduce_column column[TERMS];
+    double parameter, moments[2]; /* one parameter: it moves when a step is done */
     pn_hyper hyper;
     pn_words words;
     pn_loop loop;
@@ -28,19 +30,27 @@ typedef struct state {
 static void start(state *s) {
     memset(s, 0, sizeof *s);
     for (int i = 0; i < ROWS * 2; i++) s->partial[i + 5] = i % 2 ? 2 : i / 2; /* term 0: 0+1+...+69 = 2415, term 1: 140 */
-    for (int i = 0; i < SQUARES; i++) s->squares[i] = 0.06;                   /* 1500 * 0.06 = 90 */
-    for (int k = 0; k < 2; k++) s->column[k] = (pn_finish_column){5 + k, 2, ROWS};
+    for (int i = 0; i < SQUARES; i++) s->squares[i] = 0.09;                   /* 1000 * 0.09 = 90 */
+    for (int k = 0; k < 2; k++) s->column[k] = (pn_reduce_column){5 + k, 2, ROWS};
     memcpy(s->weight, (double[]){1, 10, 3, 5, 7, 11}, sizeof s->weight);
     s->hyper = (pn_hyper){.initial = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .event_every = 3, .evaluate_every = 4};
     s->loop = (pn_loop){.unroll = 4, .until = UINT64_MAX};
     for (int i = 0; i < RING * ROW; i++) s->ring[i] = -1;
 }
 
+/* A step whose squares are given. */
 static void finish(state *s) {
-    const pn_finish_arguments arguments = {TERMS, FIELDS, SQUARES, RING};
-    operation_cpu(&pn_finish_operation, &arguments,
-                  ADDRESSES(s->partial, s->column, s->squares, s->weight, &s->hyper, &s->words, s->ring, &s->loop),
-                  ADDRESSES(&s->words, s->ring, &s->loop));
+    const pn_reduce_arguments reduce = {.terms = TERMS, .real = PN_FLOAT64};
+    const pn_adam_arguments adam = {1, PN_FLOAT64, SQUARES, TERMS, FIELDS, RING};
+    double gradient = 1, squares, losses[2 * TERMS];
+    pn_finish_rates rates;
+    operation_cpu(&pn_reduce_operation, &reduce,
+                  ADDRESSES(NULL, NULL, s->partial, s->column, s->weight, &s->hyper, &s->words, &s->loop),
+                  ADDRESSES(&gradient, &squares, losses, &rates));
+    operation_cpu(
+        &pn_adam_operation, &adam,
+        ADDRESSES(&gradient, s->squares, losses, &rates, &s->hyper, &s->words, s->ring, &s->loop, &s->parameter, s->moments),
+        ADDRESSES(&s->parameter, s->moments, &s->words, s->ring, &s->loop));
 }
 
 START_TEST(schedule_constant) {
@@ -179,9 +189,10 @@ static uint64_t steps_until_stop(state *s, double factor) {
     while (n < 100 && s->words.stop == PN_STOP_NONE) {
         s->weight[0] *= factor;
         s->weight[1] *= factor;
+        const double before = s->parameter;
         finish(s);
         n++;
-        ck_assert(s->words.step == n && s->loop.update == 1);
+        ck_assert(s->words.step == n && s->parameter < before); /* the step that meets a rule is done whole */
     }
     return n;
 }
@@ -245,12 +256,14 @@ END_TEST
 /* The step is not done: but for `stop` and the row everything stays. */
 static void check_refused(state *s, double loss, double norm) {
     const pn_words before = s->words;
+    const double parameter = s->parameter, moments[2] = {s->moments[0], s->moments[1]};
     finish(s);
+    ck_assert(s->parameter == parameter && s->moments[0] == moments[0] && s->moments[1] == moments[1]);
     pn_words expected = before;
     expected.stop = PN_STOP_NAN;
     expected.rows++;
     ck_assert_mem_eq(&s->words, &expected, sizeof expected);
-    ck_assert(s->loop.update == 0 && s->loop.unrolled == 0 && s->loop.single == 0);
+    ck_assert(s->loop.unrolled == 0 && s->loop.single == 0);
     const double *row = &s->ring[before.rows % RING * ROW];
     ck_assert(row[PN_ROW_STEP] == (double)before.step + 1);
     ck_assert(isnan(loss) ? isnan(row[PN_ROW_LOSS]) : row[PN_ROW_LOSS] == loss);
@@ -289,7 +302,9 @@ START_TEST(a_closed_loop_changes_nothing) {
             s.words.stop = PN_STOP_LOSS;
         state before = s;
         finish(&s);
-        ck_assert(before.loop.update == 1 && s.loop.update == 0 && s.loop.unrolled == 0 && s.loop.single == 0);
+        ck_assert(s.loop.unrolled == 0 && s.loop.single == 0 && before.parameter < 0);
+        ck_assert(s.parameter == before.parameter);
+        ck_assert_mem_eq(s.moments, before.moments, sizeof s.moments);
         ck_assert_mem_eq(&s.words, &before.words, sizeof s.words);
         ck_assert_mem_eq(s.ring, before.ring, sizeof s.ring);
     }
@@ -303,7 +318,7 @@ static pn_loop begin(const pn_hyper *hyper, const pn_words *words, uint64_t unro
     pn_loop loop;
     memset(&loop, 0xff, sizeof loop);
     operation_cpu(&pn_begin_operation, &arguments, ADDRESSES((void *)words, (void *)hyper), ADDRESSES(&loop));
-    ck_assert(loop.update == 0 && loop.unroll == unroll);
+    ck_assert(loop.unroll == unroll);
     return loop;
 }
 

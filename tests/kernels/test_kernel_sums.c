@@ -25,8 +25,15 @@ static const reduction mixed = {.tile = {{.offset = 0, .stride = 64, .first = 0,
 
 static void run_reduce(const pn_reduce_tile *tile, size_t tiles, pn_real real, const void *partial, void *gradient,
                        double *squares) {
-    const pn_reduce_arguments arguments = {tiles, real};
-    operation_cpu(&pn_reduce_operation, &arguments, ADDRESSES((void *)partial, (void *)tile), ADDRESSES(gradient, squares));
+    const pn_reduce_arguments arguments = {.tiles = tiles, .real = real};
+    const pn_hyper hyper = {0};
+    const pn_words words = {0};
+    const pn_loop loop = {0};
+    pn_finish_rates rates;
+    double none; /* no terms */
+    operation_cpu(&pn_reduce_operation, &arguments,
+                  ADDRESSES((void *)partial, (void *)tile, &none, &none, &none, (void *)&hyper, (void *)&words, (void *)&loop),
+                  ADDRESSES(gradient, squares, &none, &rates));
 }
 
 static void *partials(pn_real real, size_t count) {
@@ -66,12 +73,36 @@ START_TEST(reduce_is_the_sum) {
 }
 END_TEST
 
+/* More tiles than squares: some squares stand for two. */
+START_TEST(reduce_shares_the_squares) {
+    enum { TILES = PN_REDUCE_SQUARES + 300 };
+    void *partial = partials(PN_FLOAT32, mixed.elements);
+    static pn_reduce_tile tile[TILES];
+    static float gradient[TILES * PN_SUM_LANES];
+    double squares[PN_REDUCE_SQUARES], left = 0;
+    for (uint32_t t = 0; t < TILES; t++) {
+        tile[t] = mixed.tile[t % mixed.tiles];
+        tile[t].first = t * PN_SUM_LANES;
+    }
+    run_reduce(tile, TILES, PN_FLOAT32, partial, gradient, squares);
+    ck_assert(pn_reduce_squares(TILES) == PN_REDUCE_SQUARES && pn_reduce_squares(7) == 7);
+    for (uint32_t b = 0; b < PN_REDUCE_SQUARES; b++) {
+        double square = 0;
+        for (uint32_t t = b; t < TILES; t += PN_REDUCE_SQUARES)
+            for (uint32_t c = 0; c < tile[t].count; c++) square += pow((double)gradient[t * PN_SUM_LANES + c], 2);
+        left += fabs(squares[b] - square) > 64 * DBL_EPSILON * square; /* 64 additions of positive numbers */
+    }
+    ck_assert(left == 0);
+    free(partial);
+}
+END_TEST
+
 START_TEST(reduce_repeats_for_any_threads) {
-    enum { TILES = 200 }; /* enough for threads to be used */
+    enum { TILES = 1200 }; /* enough for threads to be used, and for squares of two tiles */
     void *partial = partials(PN_FLOAT32, mixed.elements);
     static pn_reduce_tile tile[TILES];
     static float first[TILES * PN_SUM_LANES], gradient[TILES * PN_SUM_LANES];
-    double first_squares[TILES], squares[TILES];
+    double first_squares[PN_REDUCE_SQUARES], squares[PN_REDUCE_SQUARES];
     for (uint32_t t = 0; t < TILES; t++) {
         tile[t] = mixed.tile[t % mixed.tiles];
         tile[t].first = t * PN_SUM_LANES;
@@ -193,6 +224,7 @@ int main(void) {
     TCase *tests = tcase_create("sums");
     tcase_set_timeout(tests, 60); /* sanitizers on a busy machine */
     tcase_add_loop_test(tests, reduce_is_the_sum, 0, 2);
+    tcase_add_test(tests, reduce_shares_the_squares);
     tcase_add_test(tests, reduce_repeats_for_any_threads);
     tcase_add_loop_test(tests, evaluate_is_relative_l2, 0, 2);
     tcase_add_test(tests, evaluate_exact_and_empty);

@@ -4,7 +4,6 @@
 
 #include "kernels/adam.h"
 #include "kernels/evaluate.h"
-#include "kernels/finish.h"
 #include "kernels/reduce.h"
 #include "operation.h"
 
@@ -32,57 +31,6 @@ static void *numbers(pn_real real, size_t count, uint64_t state) {
     return p;
 }
 
-/* The sums' order is part of the kernel's contract: bits, in both precisions. */
-START_TEST(reduce) {
-    enum { TILES = 300, ELEMENTS = 1000 * 64 + 40 * 32 * TILES, PARAMETERS = 32 * TILES };
-    static const uint32_t rows[] = {1000, 64, 0, 1, 15, 16, 17, 129};
-    static pn_reduce_tile tile[TILES];
-    const pn_real real = _i ? PN_FLOAT64 : PN_FLOAT32;
-    const pn_reduce_arguments arguments = {TILES, real};
-    void *partial = numbers(real, ELEMENTS, 1);
-    for (uint32_t t = 0; t < TILES; t++)
-        tile[t] = (pn_reduce_tile){
-            .offset = 7 * t, .stride = 61 + t % 3, .first = 32 * t, .count = t % 5 ? 32 : 1 + t % 31, .rows = rows[t % 8]};
-    const operation_case c = {
-        .operation = &pn_reduce_operation,
-        .arguments = &arguments,
-        .argument_bytes = sizeof arguments,
-        .buffer = {partial, tile, NULL, NULL},
-        .bytes = {ELEMENTS * pn_real_bytes(real), sizeof tile, PARAMETERS * pn_real_bytes(real), TILES * sizeof(double)},
-        .buffers = 4,
-        .reads = 2,
-        .write = {2, 3},
-        .writes = 2};
-    same_bits(&c, 1);
-    free(partial);
-}
-END_TEST
-
-START_TEST(adam) {
-    enum { N = 1001 };
-    const pn_real real = _i % 2 ? PN_FLOAT64 : PN_FLOAT32;
-    const pn_adam_arguments arguments = {N, real};
-    const pn_words words = {.rate = 1.7e-3, .clip = 0.37, .root_correction = 1.23};
-    const pn_hyper hyper = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8};
-    const pn_loop loop = {.update = _i < 2}; /* or nothing changes */
-    void *gradient = numbers(real, N, 1), *parameter = numbers(real, N, 2);
-    for (size_t i = 0; i < N; i += 10) pn_real_set(real, gradient, i, i % 20 ? 0 : 1e-30); /* g^2 is subnormal in float32 */
-    const operation_case c = {.operation = &pn_adam_operation,
-                              .arguments = &arguments,
-                              .argument_bytes = sizeof arguments,
-                              .buffer = {gradient, &words, &hyper, &loop, parameter, NULL},
-                              .bytes = {N * pn_real_bytes(real), sizeof words, sizeof hyper, sizeof loop, N * pn_real_bytes(real),
-                                        2 * N * pn_real_bytes(real)},
-                              .buffers = 6,
-                              .reads = 6,
-                              .write = {4, 5},
-                              .writes = 2};
-    same_bits(&c, 50);
-    free(gradient);
-    free(parameter);
-}
-END_TEST
-
 /* log, expm1, pow and cos of CUDA and glibc are a unit or two apart; what follows are a few operations on them. */
 static void near(const double *cpu, const double *device, size_t count) {
     for (size_t i = 0; i < count; i++)
@@ -90,6 +38,149 @@ static void near(const double *cpu, const double *device, size_t count) {
             cpu[i] == device[i] || (isnan(cpu[i]) && isnan(device[i])) || fabs(cpu[i] - device[i]) <= 1e-14 * fabs(cpu[i]),
             "number %zu: %.17g on the CPU, %.17g on the device", i, cpu[i], device[i]);
 }
+
+enum { TERMS = 70, FIELDS = 3, RING = 4, ROW = PN_ROW_TERMS + TERMS + FIELDS };
+
+static pn_hyper step_hyper(uint64_t decay) {
+    return (pn_hyper){.decay = decay,
+                      .initial = 2e-3,
+                      .final = 1e-5,
+                      .decay_rate = 0.7,
+                      .every = 5,
+                      .phase_steps = 60,
+                      .warmup = 4,
+                      .beta1 = 0.9,
+                      .beta2 = 0.999,
+                      .epsilon = 1e-8,
+                      .clip_norm = 1,
+                      .event_every = 3,
+                      .evaluate_every = 7,
+                      .last_step = 20};
+}
+
+/* The sums' order is part of the kernel's contract: bits, in both precisions; more tiles than squares. */
+START_TEST(reduce) {
+    enum { TILES = 1300, ELEMENTS = 1000 * 64 + 40 * 32 * TILES, PARAMETERS = 32 * TILES, ROWS = 333 };
+    static const uint32_t rows[] = {1000, 64, 0, 1, 15, 16, 17, 129, 255, 256, 257, 513};
+    static pn_reduce_tile tile[TILES];
+    static pn_reduce_column column[TERMS];
+    const pn_real real = _i % 2 ? PN_FLOAT64 : PN_FLOAT32;
+    const pn_reduce_arguments arguments = {TILES, TERMS, real};
+    const pn_hyper hyper = step_hyper((uint64_t)_i % 3);
+    const pn_words words = {.step = (uint64_t)_i * 4 + 2, .phase_step = (uint64_t)_i * 3, .optimizer_step = (uint64_t)_i * 7};
+    const pn_loop loop = {.until = 20};
+    void *partial = numbers(real, ELEMENTS, 1);
+    double *loss = numbers(PN_FLOAT64, ROWS * TERMS, 2), *weight = numbers(PN_FLOAT64, 2 * TERMS, 3);
+    for (uint32_t t = 0; t < TILES; t++)
+        tile[t] = (pn_reduce_tile){
+            .offset = 7 * t, .stride = 61 + t % 3, .first = 32 * t, .count = t % 5 ? 32 : 1 + t % 31, .rows = rows[t % 12]};
+    for (size_t k = 0; k < TERMS; k++) {
+        weight[TERMS + k] = (double)(k + 1);
+        column[k] = (pn_reduce_column){k, TERMS, k % 9 ? ROWS - 4 * k : 0};
+    }
+    const operation_case c = {
+        .operation = &pn_reduce_operation,
+        .arguments = &arguments,
+        .argument_bytes = sizeof arguments,
+        .buffer = {partial, tile, loss, column, weight, &hyper, &words, &loop, NULL, NULL, NULL, NULL},
+        .bytes = {ELEMENTS * pn_real_bytes(real), sizeof tile, ROWS * TERMS * sizeof(double), sizeof column,
+                  2 * TERMS * sizeof(double), sizeof hyper, sizeof words, sizeof loop, PARAMETERS * pn_real_bytes(real),
+                  PN_REDUCE_SQUARES * sizeof(double), 2 * TERMS * sizeof(double), sizeof(pn_finish_rates)},
+        .buffers = 12,
+        .reads = 8,
+        .write = {8, 9, 10, 11},
+        .writes = 4};
+    void *cpu[BUFFERS], *device[BUFFERS];
+    run_both(&c, 2, cpu, device);
+    for (size_t i = 8; i < 11; i++) ck_assert_mem_eq(cpu[i], device[i], c.bytes[i]);
+    const pn_finish_rates *x = cpu[11], *y = device[11];
+    near(&x->learning_rate, &y->learning_rate, 1);
+    near(&x->rate, &y->rate, 1);
+    near(&x->root_correction, &y->root_correction, 1);
+    ck_assert(x->open == y->open && x->due == y->due && x->open == (words.step < 20));
+    operation_free(&c, cpu);
+    operation_free(&c, device);
+    free(weight);
+    free(loss);
+    free(partial);
+}
+END_TEST
+
+/* Bits, or both not a number: which one, neither C nor CUDA says. */
+static void same_row(const double *cpu, const double *device, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        ck_assert_msg(cpu[i] == device[i] || (isnan(cpu[i]) && isnan(device[i])),
+                      "number %zu: %.17g on the CPU, %.17g on the device", i, cpu[i], device[i]);
+}
+
+/* From the same sums and rates everything is the same, words and rows included. */
+static void adam_case(pn_real real, size_t n, size_t squares, double bad_square, double bad_loss, const pn_hyper *hyper, bool open,
+                      pn_words *out) {
+    const pn_adam_arguments arguments = {n, real, squares, TERMS, FIELDS, RING};
+    const pn_finish_rates rates = {.learning_rate = 1e-3, .rate = 1.7e-3, .root_correction = 1.23, .open = open, .due = 1};
+    const pn_loop loop = {.unroll = 3, .until = 100};
+    const pn_words words = {.step = 4, .phase_step = 3, .optimizer_step = 2, .rows = 1, .stop = open ? PN_STOP_NONE : PN_STOP_LOSS};
+    void *gradient = numbers(real, n, 1), *parameter = numbers(real, n, 2);
+    double *square = numbers(PN_FLOAT64, squares, 3), *losses = numbers(PN_FLOAT64, 2 * TERMS, 4);
+    for (size_t i = 5; i < n; i += 10) pn_real_set(real, gradient, i, i % 20 == 5 ? 0 : 1e-30); /* g^2 is subnormal in float32 */
+    for (size_t i = 0; i < squares; i++) square[i] = fabs(square[i]);
+    square[squares / 2] += bad_square;
+    losses[TERMS + 17] += bad_loss;
+    const size_t bytes = pn_real_bytes(real);
+    const operation_case c = {
+        .operation = &pn_adam_operation,
+        .arguments = &arguments,
+        .argument_bytes = sizeof arguments,
+        .buffer = {gradient, square, losses, &rates, hyper, &words, NULL, &loop, parameter, NULL},
+        .bytes = {n * bytes, squares * sizeof(double), 2 * TERMS * sizeof(double), sizeof rates, sizeof *hyper, sizeof words,
+                  RING * ROW * sizeof(double), sizeof loop, n * bytes, 2 * n * bytes},
+        .buffers = 10,
+        .reads = 10,
+        .write = {8, 9, 5, 6, 7},
+        .writes = 5};
+    void *cpu[BUFFERS], *device[BUFFERS];
+    run_both(&c, 5, cpu, device);
+    for (size_t i = 0; i < c.buffers; i++)
+        if (i != 6) ck_assert_mem_eq(cpu[i], device[i], c.bytes[i]);
+    same_row(cpu[6], device[6], RING * ROW);
+    *out = *(const pn_words *)device[5];
+    ck_assert((memcmp(parameter, device[8], n * bytes) == 0) == (out->step == words.step)); /* moves with the step */
+    operation_free(&c, cpu);
+    operation_free(&c, device);
+    free(gradient);
+    free(parameter);
+    free(square);
+    free(losses);
+}
+
+START_TEST(adam) {
+    /* Of one block and of many, and of more than a thread a parameter; every filling of the lanes of squares. */
+    static const size_t parameters[] = {1, 255, 256, 257, 1001, 40000, 300000}, squares[] = {1, 31, 256, 257, 700, 1023, 1024};
+    const pn_real real = _i % 2 ? PN_FLOAT64 : PN_FLOAT32;
+    const size_t n = parameters[_i / 2], s = squares[_i / 2];
+    pn_hyper hyper = step_hyper(PN_HYPER_CONSTANT);
+    pn_words words;
+    adam_case(real, n, s, 0, 0, &hyper, true, &words);
+    ck_assert(words.step == 9 && words.rows == 6 && words.stop == PN_STOP_NONE && (s == 1 || words.clip < 1));
+    hyper.clip_norm = 0;
+    adam_case(real, n, s, 0, 0, &hyper, true, &words);
+    ck_assert(words.step == 9 && words.clip == 1);
+    adam_case(real, n, s, 0, 0, &hyper, false, &words);
+    ck_assert(words.step == 4 && words.rows == 1 && words.stop == PN_STOP_LOSS);
+}
+END_TEST
+
+/* The rates still say `open` in the next replay, as `reduce` does not run here: the refused step is refused again. */
+START_TEST(adam_refuses) {
+    const pn_hyper hyper = step_hyper(PN_HYPER_CONSTANT);
+    for (int i = 0; i < 4; i++) {
+        const double bad = i % 2 ? INFINITY : NAN;
+        pn_words words;
+        adam_case(i < 2 ? PN_FLOAT32 : PN_FLOAT64, 1001, 333, i < 2 ? bad : 0, i < 2 ? 0 : bad, &hyper, true, &words);
+        ck_assert(words.step == 4 && words.optimizer_step == 2 && words.stop == PN_STOP_NAN && words.rows == 6);
+    }
+}
+END_TEST
 
 START_TEST(begin) {
     const pn_begin_arguments arguments = {.unroll = 10};
@@ -108,126 +199,6 @@ START_TEST(begin) {
                                   .writes = 1};
         same_bits(&c, 1);
     }
-}
-END_TEST
-
-enum { TERMS = 70, FIELDS = 3, SQUARES = 5000, ROWS = 333, RING = 4, ROW = PN_ROW_TERMS + TERMS + FIELDS };
-
-typedef struct finish_buffers {
-    double *partial, *squares, *weight;
-    pn_finish_column column[TERMS];
-} finish_buffers;
-
-static void fill(finish_buffers *b) {
-    b->partial = numbers(PN_FLOAT64, ROWS * TERMS, 1);
-    b->squares = numbers(PN_FLOAT64, SQUARES, 2);
-    b->weight = numbers(PN_FLOAT64, 2 * TERMS, 3);
-    for (size_t i = 0; i < SQUARES; i++) b->squares[i] = fabs(b->squares[i]);
-    for (size_t k = 0; k < TERMS; k++) {
-        b->weight[TERMS + k] = (double)(k + 1);
-        b->column[k] = (pn_finish_column){k, TERMS, k % 9 ? ROWS - k : 0};
-    }
-}
-
-/* 20 replays on the CPU and on the device: words and loop agree in all that no libm function touches, rings nearly. */
-static void finish_case(const finish_buffers *b, const pn_hyper *hyper, const pn_loop *loop, pn_words *out) {
-    const pn_finish_arguments arguments = {TERMS, FIELDS, SQUARES, RING};
-    const operation_case c = {
-        .operation = &pn_finish_operation,
-        .arguments = &arguments,
-        .argument_bytes = sizeof arguments,
-        .buffer = {b->partial, b->column, b->squares, b->weight, hyper, NULL, NULL, loop},
-        .bytes = {ROWS * TERMS * sizeof(double), sizeof b->column, SQUARES * sizeof(double), 2 * TERMS * sizeof(double),
-                  sizeof *hyper, sizeof(pn_words), RING * ROW * sizeof(double), sizeof *loop},
-        .buffers = 8,
-        .reads = 8,
-        .write = {5, 6, 7},
-        .writes = 3};
-    void *cpu[BUFFERS], *device[BUFFERS];
-    run_both(&c, 20, cpu, device);
-    const pn_words *x = cpu[5], *y = device[5];
-    pn_words z = *y;
-    near(&x->learning_rate, &y->learning_rate, 1);
-    near(&x->rate, &y->rate, 1);
-    near(&x->root_correction, &y->root_correction, 1);
-    z.learning_rate = x->learning_rate;
-    z.rate = x->rate;
-    z.root_correction = x->root_correction;
-    ck_assert_mem_eq(x, &z, sizeof z); /* bits */
-    ck_assert_mem_eq(cpu[7], device[7], sizeof *loop);
-    near(cpu[6], device[6], RING * ROW);
-    *out = *y;
-    operation_free(&c, cpu);
-    operation_free(&c, device);
-}
-
-static void release(finish_buffers *b) {
-    free(b->partial);
-    free(b->squares);
-    free(b->weight);
-}
-
-static pn_hyper finish_hyper(uint64_t decay) {
-    return (pn_hyper){.decay = decay,
-                      .initial = 2e-3,
-                      .final = 1e-5,
-                      .decay_rate = 0.7,
-                      .every = 5,
-                      .phase_steps = 60,
-                      .warmup = 4,
-                      .beta1 = 0.9,
-                      .beta2 = 0.999,
-                      .clip_norm = 1,
-                      .event_every = 3,
-                      .evaluate_every = 7,
-                      .last_step = 20};
-}
-
-START_TEST(finish) {
-    static finish_buffers b;
-    const pn_hyper hyper = finish_hyper((uint64_t)_i);
-    const pn_loop loop = {.unroll = 3, .until = 25};
-    pn_words words;
-    fill(&b);
-    finish_case(&b, &hyper, &loop, &words);
-    ck_assert(words.step == 20 && words.phase_step == 20 && words.optimizer_step == 20 && words.rows == 9);
-    ck_assert(words.stop == PN_STOP_STEP && words.best_step == 1);
-    release(&b);
-}
-END_TEST
-
-START_TEST(finish_stops) {
-    static finish_buffers b;
-    const pn_loop open = {.unroll = 3, .until = 25}, closing = {.unroll = 3, .until = 13};
-    const pn_hyper plain = finish_hyper(PN_HYPER_CONSTANT);
-    pn_words words;
-    fill(&b);
-    pn_hyper hyper = plain;
-    finish_case(&b, &hyper, &closing, &words); /* the chunk ends: the last seven replays change nothing */
-    ck_assert(words.step == 13 && words.stop == PN_STOP_NONE);
-    hyper.patience = 5; /* the same loss in every step */
-    finish_case(&b, &hyper, &open, &words);
-    ck_assert(words.step == 6 && words.stop == PN_STOP_PLATEAU && words.rows == 2);
-    hyper = plain;
-    hyper.stop_loss = 1e9;
-    finish_case(&b, &hyper, &open, &words);
-    ck_assert(words.step == 1 && words.stop == PN_STOP_LOSS && words.rows == 1);
-    hyper = plain;
-    hyper.stop_gradient_norm = 1e9;
-    finish_case(&b, &hyper, &open, &words);
-    ck_assert(words.step == 1 && words.stop == PN_STOP_GRADIENT_NORM);
-    hyper = plain;
-    for (int i = 0; i < 2; i++) {
-        const double kept = b.squares[4321];
-        b.squares[4321] = i ? INFINITY : NAN;
-        finish_case(&b, &hyper, &open, &words);
-        ck_assert(words.step == 0 && words.stop == PN_STOP_NAN && words.rows == 1 && words.best_step == 0);
-        b.squares[4321] = kept;
-    }
-    b.partial[5 * TERMS + 7] = NAN;
-    finish_case(&b, &hyper, &open, &words);
-    ck_assert(words.step == 0 && words.stop == PN_STOP_NAN);
-    release(&b);
 }
 END_TEST
 
@@ -278,11 +249,10 @@ int main(void) {
     Suite *suite = suite_create("kernels on the GPU");
     TCase *tests = tcase_create("kernels");
     tcase_set_timeout(tests, 120);
-    tcase_add_loop_test(tests, reduce, 0, 2);
-    tcase_add_loop_test(tests, adam, 0, 4);
+    tcase_add_loop_test(tests, reduce, 0, 6);
+    tcase_add_loop_test(tests, adam, 0, 14);
+    tcase_add_test(tests, adam_refuses);
     tcase_add_test(tests, begin);
-    tcase_add_loop_test(tests, finish, PN_HYPER_CONSTANT, PN_HYPER_COSINE + 1);
-    tcase_add_test(tests, finish_stops);
     tcase_add_loop_test(tests, evaluate, 0, 4);
     suite_add_tcase(suite, tests);
     return test_main(suite, true);

@@ -3,15 +3,9 @@
  * OpenMP. */
 #include <omp.h>
 
-#include "pass_problems.h"
+#include "pass_outcome.h"
 
 static const pn_lowering lowerings[] = {PN_LOWERING_TILED, PN_LOWERING_LAYERED};
-
-static double norm(const double *v, size_t count) {
-    double square = 0;
-    for (size_t i = 0; i < count; i++) square += v[i] * v[i];
-    return sqrt(square);
-}
 
 /* ---- gradients ---------------------------------------------------------------------------------------------------------------- */
 
@@ -41,10 +35,10 @@ START_TEST(gradient_matches_differences) {
     for (int direction = 0; direction < 20; direction++) {
         double exact = 0;
         for (size_t i = 0; i < n; i++) v[i] = case_random(&state);
-        const double length = norm(v, n);
+        const double length = case_norm(v, n);
         for (size_t i = 0; i < n; i++) exact += gradient[i] * (v[i] /= length);
         const double difference = directional_difference(&r, theta, v, 1e-3, moved);
-        const double typical = fmax(fabs(exact), norm(gradient, n) / sqrt((double)n));
+        const double typical = fmax(fabs(exact), case_norm(gradient, n) / sqrt((double)n));
         ck_assert_msg(fabs(exact - difference) < 1e-7 * typical, "%s, %s, direction %d: gradient %.15g, difference %.15g (typical %g)",
                       problem->name, pn_pass_lowering_name(r.pass), direction, exact, difference, typical);
     }
@@ -56,46 +50,18 @@ END_TEST
 
 /* Both lowerings run the same programs over the same numbers; only the order of sums differs. */
 START_TEST(lowerings_agree) {
-    const pass_case *problem = &problems[_i];
-    double loss[2], *gradient[2], *theta = NULL;
-    size_t n = 0;
-    for (int k = 0; k < 2; k++) {
-        case_run r;
-        case_open(&r, problem, PN_FLOAT64, lowerings[k]);
-        n = r.network->parameters;
-        if (!theta) theta = case_parameters(r.network);
-        gradient[k] = pn_allocate(n, sizeof *gradient[k]);
-        loss[k] = case_evaluate(&r, theta, gradient[k]);
-        case_close(&r);
-    }
-    const double scale = norm(gradient[0], n);
-    for (size_t i = 0; i < n; i++) gradient[1][i] -= gradient[0][i];
-    ck_assert_msg(fabs(loss[1] - loss[0]) <= 1e-13 * loss[0], "%s: losses %.17g and %.17g", problem->name, loss[0], loss[1]);
-    ck_assert_msg(norm(gradient[1], n) <= 1e-13 * scale, "%s: gradients differ by %g of %g", problem->name, norm(gradient[1], n), scale);
-    for (int k = 0; k < 2; k++) pn_free(gradient[k]);
-    pn_free(theta);
+    case_outcome one[2];
+    for (int k = 0; k < 2; k++) one[k] = case_outcome_of(&problems[_i], PINN_EXECUTOR_CPU, PN_FLOAT64, lowerings[k], 1);
+    case_check_agreement(&problems[_i], &one[0], &one[1], 1e-13);
 }
 END_TEST
 
 /* float32 against float64: rounding of 6e-8 an operation, amplified by the cancellations of high derivatives. */
 START_TEST(float32_agrees_with_float64) {
-    double loss[2], *gradient[2], *theta = NULL;
-    size_t n = 0;
-    for (int k = 0; k < 2; k++) {
-        case_run r;
-        case_open(&r, &problems[_i], k ? PN_FLOAT32 : PN_FLOAT64, PN_LOWERING_AUTO);
-        n = r.network->parameters;
-        if (!theta) theta = case_parameters(r.network);
-        gradient[k] = pn_allocate(n, sizeof *gradient[k]);
-        loss[k] = case_evaluate(&r, theta, gradient[k]);
-        case_close(&r);
-    }
-    const double scale = norm(gradient[0], n);
-    for (size_t i = 0; i < n; i++) gradient[1][i] -= gradient[0][i];
-    ck_assert_msg(fabs(loss[1] - loss[0]) <= 1e-5 * loss[0], "%s: losses %g and %g", problems[_i].name, loss[0], loss[1]);
-    ck_assert_msg(norm(gradient[1], n) <= 1e-5 * scale, "%s: gradients differ by %g", problems[_i].name, norm(gradient[1], n) / scale);
-    for (int k = 0; k < 2; k++) pn_free(gradient[k]);
-    pn_free(theta);
+    case_outcome one[2];
+    for (int k = 0; k < 2; k++)
+        one[k] = case_outcome_of(&problems[_i], PINN_EXECUTOR_CPU, k ? PN_FLOAT32 : PN_FLOAT64, PN_LOWERING_AUTO, 1);
+    case_check_agreement(&problems[_i], &one[0], &one[1], 1e-5);
 }
 END_TEST
 
@@ -175,32 +141,8 @@ START_TEST(value_loss_matches) {
 }
 END_TEST
 
-/* Evaluation stores the fields of every set, field by field. */
 START_TEST(evaluation_matches) {
-    const pass_case *problem = &problems[_i % PROBLEMS];
-    case_run r;
-    case_open_on(&r, problem, PINN_EXECUTOR_CPU, PN_FLOAT64, lowerings[_i / PROBLEMS], true);
-    double *theta = case_parameters(r.network);
-    case_write(r.parameter_plane, PN_FLOAT64, theta, r.network->parameters);
-    MUST(pinn_graph_launch(r.graph, 1));
-    ck_assert_ptr_null(pn_pass_gradient_partials(r.pass));
-    const size_t bytes = pinn_plane_bytes(pn_pass_fields(r.pass));
-    double *fields = pn_allocate(bytes, 1), *field = fields;
-    MUST(pinn_plane_read(pn_pass_fields(r.pass), 0, fields, bytes));
-    for (size_t s = 0; s < r.sets; s++) {
-        const size_t points = r.set[s].points;
-        for (size_t p = 0; p < points; p++) {
-            double x[10], u[3];
-            for (size_t i = 0; i < problem->coordinates; i++) x[i] = r.points[r.set[s].point_offset + i * points + p];
-            case_network(problem, r.network, theta, x, u);
-            for (size_t f = 0; f < problem->fields; f++) ck_assert_double_eq_tol(field[f * points + p], u[f], 1e-13);
-        }
-        field += points * problem->fields;
-    }
-    ck_assert_uint_eq((size_t)(field - fields) * sizeof *field, bytes);
-    pn_free(fields);
-    pn_free(theta);
-    case_close(&r);
+    case_check_evaluation(&problems[_i % PROBLEMS], PINN_EXECUTOR_CPU, lowerings[_i / PROBLEMS], 1e-13);
 }
 END_TEST
 
@@ -208,26 +150,14 @@ END_TEST
 
 START_TEST(threads_do_not_change_bits) {
     const int saved = omp_get_max_threads();
-    double loss[2], *gradient[2];
-    size_t n = 0;
+    case_outcome one[2];
     for (int k = 0; k < 2; k++) {
-        case_run r;
         omp_set_num_threads(k + 1);
-        case_open(&r, &problems[8], PN_FLOAT32, PN_LOWERING_TILED);
-        pn_pass_cost cost;
-        pn_pass_get_cost(r.pass, &cost);
-        ck_assert_uint_gt(cost.tile_groups, 4);
-        n = r.network->parameters;
-        double *theta = case_parameters(r.network);
-        gradient[k] = pn_allocate(n, sizeof *gradient[k]);
-        for (int repeat = 0; repeat < 3; repeat++) loss[k] = case_evaluate(&r, theta, gradient[k]);
-        pn_free(theta);
-        case_close(&r);
+        one[k] = case_outcome_of(&problems[8], PINN_EXECUTOR_CPU, PN_FLOAT32, PN_LOWERING_TILED, 3);
+        ck_assert_uint_gt(one[k].cost.tile_groups, 4);
     }
     omp_set_num_threads(saved);
-    ck_assert(loss[0] == loss[1]);
-    ck_assert_mem_eq(gradient[0], gradient[1], n * sizeof *gradient[0]);
-    for (int k = 0; k < 2; k++) pn_free(gradient[k]);
+    case_check_equal(&one[0], &one[1]);
 }
 END_TEST
 

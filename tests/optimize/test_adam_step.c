@@ -1,4 +1,4 @@
-/* Adam's recorded step: tables of partial sums, and reduce, finish, adam in one graph on the CPU. */
+/* Adam's recorded step: tables of partial sums, and reduce, adam in one graph on the CPU. */
 #include <float.h>
 
 #include "core/memory.h"
@@ -70,6 +70,28 @@ START_TEST(rows_and_words) {
 }
 END_TEST
 
+/* Steps behind an end change nothing. */
+START_TEST(ends) {
+    const run_end end = run_ending(_i);
+    run_result all, enough;
+    run_optimizer_with(PINN_EXECUTOR_CPU, PN_FLOAT32, &end.settings, 20, &all);
+    run_optimizer_with(PINN_EXECUTOR_CPU, PN_FLOAT32, &end.settings, end.step ? end.step : 1, &enough);
+    ck_assert(all.words.step == end.step && all.words.stop == end.stop && all.words.rows == end.rows);
+    ck_assert(all.loop.unrolled == 0 && all.loop.single == 0 && enough.loop.single == 0);
+    ck_assert_mem_eq(&all.words, &enough.words, sizeof all.words);
+    ck_assert_mem_eq(all.ring, enough.ring, sizeof all.ring);
+    ck_assert_mem_eq(all.parameter, enough.parameter, RUN_PARAMETERS * sizeof(float));
+    ck_assert_mem_eq(all.moments, enough.moments, 2 * RUN_PARAMETERS * sizeof(float));
+    if (end.step == 0) {
+        float *before = run_numbers(PN_FLOAT32, RUN_PARAMETERS, 2, 1);
+        ck_assert_mem_eq(all.parameter, before, RUN_PARAMETERS * sizeof(float));
+        free(before);
+    }
+    run_free(&all);
+    run_free(&enough);
+}
+END_TEST
+
 /* The same run twice is the same to the bit, with the threads of the machine. */
 START_TEST(repeats) {
     run_result a, b;
@@ -117,7 +139,7 @@ START_TEST(refusals) {
     for (size_t i = 0; i < sizeof c / sizeof c[0]; i++) {
         const pn_sums sums = {plane, c[i].partial, 2, 20};
         pn_reduce_tile *tile = NULL;
-        pn_finish_column *column = NULL;
+        pn_reduce_column *column = NULL;
         size_t count = 77;
         ck_assert(pn_reduction_tiles(&sums, sizeof(double), &tile, &count) == c[i].status);
         ck_assert((tile != NULL) == (c[i].status == PINN_OK) && (count == 77) == (c[i].status != PINN_OK));
@@ -137,6 +159,7 @@ int main(void) {
     tcase_add_loop_test(tests, gradient_by_definition, 0, 2);
     tcase_add_test(tests, first_step);
     tcase_add_test(tests, rows_and_words);
+    tcase_add_loop_test(tests, ends, 0, RUN_ENDS);
     tcase_add_test(tests, repeats);
     tcase_add_test(tests, tiles);
     tcase_add_test(tests, refusals);

@@ -1,4 +1,4 @@
-/* Jets: layouts, the chain and product rules, activations.
+/* Jets: layouts, the chain rule, activations.
  *
  * Compositions are held against truncated Taylor arithmetic in several variables, written here on its own: products of dense
  * polynomials, and the Taylor coefficients of each activation from its differential equation (sigmoid' = sigmoid - sigmoid^2,
@@ -217,11 +217,11 @@ static taylor random_taylor(double constant) {
     return f;
 }
 
-/* Inputs first, first + 1, ... stand for the channels of f. */
-static void jet_inputs(const pn_layout *layout, const taylor *f, uint32_t first, pn_value *value, double *at) {
+/* Inputs 0, 1, ... stand for the channels of f. */
+static void jet_inputs(const pn_layout *layout, const taylor *f, pn_value *value, double *at) {
     for (size_t c = 0; c < layout->count; c++) {
-        value[c] = pn_ir_input(ir, first + (uint32_t)c);
-        at[first + c] = taylor_channel(f, layout, c);
+        value[c] = pn_ir_input(ir, (uint32_t)c);
+        at[c] = taylor_channel(f, layout, c);
     }
 }
 
@@ -245,7 +245,7 @@ static void check_compositions(size_t coordinates, int order, const double *a) {
     for (int n = 0; pn_activation_names[n]; n++)
         for (size_t i = 0; i < sizeof constant / sizeof *constant; i++) {
             taylor f = random_taylor(constant[i]);
-            jet_inputs(&layout, &f, 0, z, at);
+            jet_inputs(&layout, &f, z, at);
             ck_assert_int_eq(pn_jet_compose(ir, &layout, pn_activation_find(pn_activation_names[n]), NULL, z, out), PINN_OK);
             activation_series(pn_activation_names[n], constant[i], s);
             taylor expected = taylor_compose(s, &f);
@@ -325,21 +325,6 @@ START_TEST(argument_is_an_expression) {
 }
 END_TEST
 
-START_TEST(products) {
-    for (int round = 0; round < 4; round++) {
-        pn_layout layout = round < 2 ? full_layout(2, 5, NULL) : full_layout(3, 3, (double[]){1, 2, -0.5});
-        taylor f = random_taylor(0.5), g = random_taylor(-1.5), expected = taylor_product(&f, &g);
-        pn_value a[MOST_CHANNELS], b[MOST_CHANNELS], out[MOST_CHANNELS];
-        double at[2 * MOST_CHANNELS];
-        jet_inputs(&layout, &f, 0, a, at);
-        jet_inputs(&layout, &g, MOST_CHANNELS, b, at);
-        ck_assert_int_eq(pn_jet_multiply(ir, &layout, a, b, out), PINN_OK);
-        check_jet("product", &layout, out, at, &expected);
-        pn_layout_free(&layout);
-    }
-}
-END_TEST
-
 /* ---- adjoints -------------------------------------------------------------------------------------------------------------- */
 
 enum { SEED = 64 }; /* first input slot of the seeds; channels stay below it */
@@ -357,7 +342,7 @@ static void check_adjoint(const char *name, double constant) {
     uint32_t wrt[SEED];
     double at[2 * SEED];
     taylor f = random_taylor(constant);
-    jet_inputs(&layout, &f, 0, z, at);
+    jet_inputs(&layout, &f, z, at);
     for (size_t c = 0; c < layout.count; c++) {
         wrt[c] = (uint32_t)c;
         seed[c] = pn_ir_input(ir, SEED + (uint32_t)c);
@@ -491,16 +476,13 @@ static pinn_status use_jets(void) {
     pinn_status status = PINN_OK;
     pn_ir *mine = NULL;
     pn_layout layout = {0};
-    pn_value z[16], out[16], product[16];
-    for (int c = 0; c < 16; c++) out[c] = product[c] = 7;
+    pn_value z[16], out[16];
+    for (int c = 0; c < 16; c++) out[c] = 7;
     PN_TRY(pn_ir_create(&mine));
     PN_TRY(pn_layout_create(2, want, 3, a, &layout));
     for (size_t c = 0; c < layout.count; c++) z[c] = pn_ir_input(mine, (uint32_t)c);
     status = pn_jet_compose(mine, &layout, pn_activation_find("gelu"), NULL, z, out);
     if (status != PINN_OK) ck_assert_uint_eq(out[0], 7);
-    if (status != PINN_OK) goto fail;
-    status = pn_jet_multiply(mine, &layout, out, z, product);
-    if (status != PINN_OK) ck_assert_uint_eq(product[0], 7);
 fail:
     pn_layout_free(&layout);
     pn_ir_destroy(mine);
@@ -535,7 +517,6 @@ int main(void) {
     tcase_add_test(all, closed_forms);
     tcase_add_test(all, partitions_are_complete);
     tcase_add_test(all, argument_is_an_expression);
-    tcase_add_test(all, products);
     tcase_add_test(all, adjoints_of_jets);
     tcase_add_test(all, functions_with_parameters);
     tcase_add_test(all, jets_stay_cheap);

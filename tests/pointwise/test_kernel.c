@@ -25,10 +25,11 @@ static void emulate(emulated_kernel *kernel, const pn_grid *grid, const void *co
     kernel(grid->blocks, word);
 }
 
-/* Four sections of three programs: two share their code, one has no points, widths with one and with several columns of blocks. */
+/* Five sections of four programs: two share their code, one has no points, widths with one and with several columns of blocks, and with one
+ * and with several columns a thread. */
 START_TEST(emulated_sections) {
-    enum { SECTIONS = 4 };
-    static const size_t width[SECTIONS] = {20, 700, 20, 1}, points[SECTIONS] = {1000, 9, 77, 0};
+    enum { SECTIONS = 5 };
+    static const size_t width[SECTIONS] = {20, 700, 20, 1, 132}, points[SECTIONS] = {1000, 9, 77, 0, 61};
     program_case c[SECTIONS];
     pn_section section[SECTIONS];
     const void *in[SECTIONS * CASE_INPUTS];
@@ -128,6 +129,40 @@ START_TEST(impossible_kernels_are_refused) {
     pn_text_free(&source);
     case_destroy(&a);
     case_destroy(&b);
+}
+END_TEST
+
+/* Wide programs read and write vectors, which must be aligned; what has no vectors may lie anywhere. */
+START_TEST(vectors_must_be_aligned) {
+    const pn_real real = (pn_real)_i;
+    const size_t bytes = pn_real_bytes(real);
+    program_case c;
+    pn_grid grid;
+    case_create(&c, real, 132, 10);
+    const pn_section section = {c.program, 10};
+    ck_assert_uint_eq(pn_pack_choose(c.program), 16 / bytes);
+    ck_assert_int_eq(pn_grid_create(&section, 1, &grid), PINN_OK);
+    char *in[CASE_INPUTS], *out[CASE_OUTPUTS];
+    memcpy(in, c.in, sizeof in);
+    memcpy(out, c.out, sizeof out);
+    ck_assert_int_eq(pn_grid_check(&grid, (const void *const *)in, (void *const *)out), PINN_OK);
+    for (int i = 0; i < CASE_INPUTS; i++) {
+        const bool vectors = c.in_stride[i].column == 1 && c.in_stride[i].row == 132;
+        in[i] += bytes;
+        ck_assert_int_eq(pn_grid_check(&grid, (const void *const *)in, (void *const *)out), vectors ? PINN_BAD_ARGUMENT : PINN_OK);
+        in[i] -= bytes;
+    }
+    for (int o = 0; o < CASE_OUTPUTS; o++) {
+        const bool vectors = c.kind[o] == PN_STORE && c.out_stride[o].column == 1 && c.out_stride[o].row == 132;
+        out[o] += bytes;
+        ck_assert_int_eq(pn_grid_check(&grid, (const void *const *)in, (void *const *)out), vectors ? PINN_BAD_ARGUMENT : PINN_OK);
+        out[o] -= bytes;
+    }
+    pn_grid_free(&grid);
+    case_destroy(&c);
+    case_create(&c, real, 131, 10);
+    ck_assert_uint_eq(pn_pack_choose(c.program), 1);
+    case_destroy(&c);
 }
 END_TEST
 
@@ -281,6 +316,7 @@ int main(void) {
     tcase_add_loop_test(text, emulated_operations, 0, 2);
     tcase_add_test(text, equal_programs_share_code);
     tcase_add_test(text, impossible_kernels_are_refused);
+    tcase_add_loop_test(text, vectors_must_be_aligned, 0, 2);
     tcase_add_test(text, shapes_cover_the_width);
     tcase_add_test(cache, cache_keeps_and_checks);
     tcase_add_test(cache, cache_may_be_unusable);

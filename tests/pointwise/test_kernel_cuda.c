@@ -26,7 +26,7 @@ static void from_device(pinn_plane *plane, void *to, size_t bytes) {
 
 /* ---- every kind of operand ---------------------------------------------------------------------------------------------------- */
 
-enum { SECTIONS = 4 };
+enum { SECTIONS = 5 };
 
 typedef struct sections {
     program_case c[SECTIONS];
@@ -42,9 +42,9 @@ static size_t out_bytes(const program_case *c, size_t o) {
     return c->out_count[o] * (f64 ? sizeof(double) : pn_real_bytes(c->real));
 }
 
-/* Two sections share their code, one has no points, one is wider than a block, one is a single column. */
+/* Two sections share their code, one has no points, one is wider than a block, one is a single column, two have several columns a thread. */
 static void create_sections(sections *s, pinn_context *context, pn_real real) {
-    static const size_t width[SECTIONS] = {64, 700, 64, 1}, points[SECTIONS] = {1000, 90, 0, 1003};
+    static const size_t width[SECTIONS] = {64, 700, 64, 1, 256}, points[SECTIONS] = {1000, 90, 0, 1003, 777};
     for (size_t k = 0; k < SECTIONS; k++) {
         program_case *c = &s->c[k];
         case_create(c, real, width[k], points[k]);

@@ -1,0 +1,10 @@
+# Writes OUT, a C file with one string pn_<stem>_text for each file of PARTS.
+file(WRITE ${OUT} "/* Made from the files named below. */\n")
+foreach(part ${PARTS})
+  get_filename_component(stem ${part} NAME_WE)
+  get_filename_component(name ${part} NAME)
+  file(READ ${part} hex HEX)
+  string(REGEX REPLACE "(..)" "0x\\1," bytes "${hex}")
+  string(REGEX REPLACE "(................................................................................)" "\\1\n" bytes "${bytes}")
+  file(APPEND ${OUT} "extern const char pn_${stem}_text[];\nconst char pn_${stem}_text[] = { /* ${name} */\n${bytes}0};\n")
+endforeach()

@@ -1,0 +1,66 @@
+/* The tiled lowering on a GPU: one generated kernel for the whole network pass; kernels/tile_pass.cuh tells how it works.
+ *
+ *   tile_plan.c    which sizes fit a device, and which are chosen
+ *   tile_source.c  the kernel's text: constants, lane functions, the two files of kernels/ (tile_text.c, made by CMake), the entry
+ *   tile_pass.c    the lowering: planes, partials, the node
+ */
+#ifndef PN_NETWORK_TILE_H
+#define PN_NETWORK_TILE_H
+
+#include "network/description.h"
+
+/* What may be chosen freely. As text "units 5, splits 2, kept in shared, weights all". */
+typedef struct pn_tile_choice {
+    unsigned units, splits; /* of the group with the most channels: units of points a tile, warps that share a unit's columns */
+    bool keep_shared;       /* Z of the hidden layers in shared memory, or in device memory */
+    bool weights_all;       /* all weights in shared memory, or one layer's at a time */
+} pn_tile_choice;
+
+typedef struct pn_tile_limits { /* of the device */
+    size_t shared_bytes; /* a block may have */
+    unsigned processors; /* multiprocessors */
+} pn_tile_limits;
+
+typedef struct pn_tile_group {
+    unsigned units, splits;
+    size_t points, rows; /* of a tile */
+} pn_tile_group;
+
+typedef struct pn_tile_plan {
+    pn_tile_choice choice;
+    unsigned warps, units_most, splits_most, blocks; /* blocks: of the grid */
+    pn_tile_group *group; /* owned, [pass->groups] */
+    size_t *order;        /* owned, [pass->members]: point sets as the tiles run through them, most channels first */
+    size_t tiles;
+    size_t hidden;        /* layers with a product on tensor cores */
+    size_t first, first_lanes, width;         /* columns */
+    size_t first_vectors, vectors;            /* vector parameters of the first and of each hidden stage */
+    size_t sum_vectors;                       /* summed by vector: trained ones and the output weights */
+    size_t rows, points_most, columns_most;   /* of a tile */
+    size_t stride, weight_stride, weights, vector; /* elements, as in tile_pass.cuh */
+    size_t keep_stage, keep_block;            /* elements */
+    size_t gradient_row;
+    size_t shared_bytes;
+    unsigned gradient_m, gradient_n;          /* tiles of a warp's part of a weight gradient */
+    bool first_trained;
+} pn_tile_plan;
+
+/* `choice` NULL: by the table. Errors: UNSUPPORTED, with the reason, when the network, its point sets or the choice don't fit. */
+pinn_status pn_tile_plan_create(const pn_pass *pass, const pn_tile_limits *limits, const pn_tile_choice *choice, pn_tile_plan *out);
+void pn_tile_plan_free(pn_tile_plan *plan);
+
+/* "units 5, splits 2, keep shared, weights all" and back. Errors: CONFIG. */
+#define PN_TILE_CHOICE_BYTES 96
+void pn_tile_choice_print(const pn_tile_choice *choice, char text[PN_TILE_CHOICE_BYTES]);
+pinn_status pn_tile_choice_parse(const char *text, pn_tile_choice *out);
+
+/* Compiles the kernel that a GPU of this architecture would run for the pass, and throws it away. Errors as of pn_tile_plan_create. */
+pinn_status pn_tile_check(const pn_pass *pass, const char *architecture);
+
+#define PN_TILE_KERNEL "pn_network_pass"
+/* Appends the kernel's text. It depends on programs, parameter offsets and the plan, not on numbers of points. */
+pinn_status pn_tile_source(const pn_pass *pass, const pn_tile_plan *plan, pn_text *out);
+
+extern const char pn_tile_products_text[], pn_tile_pass_text[]; /* kernels/tile_products.cuh, tile_pass.cuh */
+
+#endif

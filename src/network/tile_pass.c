@@ -1,0 +1,186 @@
+/* The tiled lowering on a GPU: one node, one kernel. On a CPU it exists only as a check that its kernel compiles.
+ *
+ * Partials. Every block of the kernel writes one row of the gradient's partials and one of the losses'. A row holds the weight gradients of the
+ * hidden layers, then the summed vectors, the output weights and the output bias. */
+#include <string.h>
+
+#include "core/memory.h"
+#include "network/tile.h"
+#include "pointwise/code.h"
+#include "pointwise/kernel.h"
+
+typedef struct tiled {
+    pn_tile_plan plan;
+    pinn_operation operation;
+    const pn_pass *pass;
+    pn_code *code;
+    uint64_t *argument; size_t arguments; /* the kernel's one parameter, a structure of 64-bit words */
+    unsigned reads, writes;
+} tiled;
+
+enum { POINTERS = 7 }; /* parameter, fixed, point, scale, gradient, loss, keep */
+
+/* ---- partials ------------------------------------------------------------------------------------------------------------------ */
+
+static pinn_status add_rows(pn_pass *pass, size_t first, size_t count, size_t *at) {
+    const tiled *w = pass->lowered;
+    const pn_partial partial = {first, count, w->plan.blocks, w->plan.gradient_row, *at};
+    *at += count;
+    return pn_pass_add_gradient(pass, partial);
+}
+
+static pinn_status add_vectors(pn_pass *pass, size_t l, size_t *at) {
+    const pn_layer *layer = &pass->network->layer[l];
+    pinn_status status = PINN_OK;
+    for (size_t k = 0; status == PINN_OK && k < layer->parameters; k++) status = add_rows(pass, layer->parameter[k].offset, layer->in, at);
+    return status;
+}
+
+/* In the order of the kernel's rows. */
+static pinn_status place_partials(pn_pass *pass) {
+    pinn_status status;
+    const tiled *w = pass->lowered;
+    const pn_network *network = pass->network;
+    const size_t last = network->layers - 1;
+    size_t at = 0;
+    for (size_t l = 1; l < last; l += 2) PN_TRY(add_rows(pass, network->layer[l].parameter[0].offset, network->layer[l].in * network->layer[l].out, &at));
+    for (size_t l = pass->trained_from == 0 ? 0 : 2; l < last; l += 2) PN_TRY(add_vectors(pass, l, &at));
+    PN_TRY(add_rows(pass, network->layer[last].parameter[0].offset, network->layer[last].in * network->fields, &at));
+    PN_TRY(add_rows(pass, network->output_bias, network->fields, &at));
+    PN_TRY(pn_pass_add_loss(pass, (pn_partial){0, pass->terms, w->plan.blocks, pass->terms, 0}));
+    PN_TRY(pn_pass_allocate(pass, PN_BASE_GRADIENT, "gradient partials", w->plan.blocks * w->plan.gradient_row));
+    PN_TRY(pn_pass_allocate(pass, PN_BASE_LOSS, "loss partials", w->plan.blocks * pass->terms));
+    if (!w->plan.choice.keep_shared) PN_TRY(pn_pass_allocate(pass, PN_BASE_WORK, "activations", w->plan.blocks * w->plan.keep_block));
+fail:
+    return status;
+}
+
+/* ---- the kernel's parameter ----------------------------------------------------------------------------------------------------- */
+
+static size_t put_layer_vectors(const pn_pass *pass, size_t l, uint64_t *word) {
+    const pn_layer *layer = &pass->network->layer[l];
+    for (size_t k = 0; k < layer->parameters; k++) word[k] = layer->parameter[k].offset;
+    return layer->parameters;
+}
+
+/* All but the addresses; the layout is `struct arguments` of kernels/tile_pass.cuh. */
+static pinn_status fill_arguments(const pn_pass *pass) {
+    tiled *w = pass->lowered;
+    const pn_network *network = pass->network;
+    const size_t last = network->layers - 1, vectors = w->plan.first_vectors + w->plan.hidden * w->plan.vectors;
+    w->arguments = POINTERS + w->plan.hidden + vectors + 2 + 4 * pass->members;
+    if (w->arguments > PN_KERNEL_WORDS) return pn_fail(PINN_UNSUPPORTED, "no tiled pass: too many layers and point sets for one kernel");
+    w->argument = pn_allocate(w->arguments, sizeof *w->argument);
+    if (!w->argument) return PN_NO_MEMORY("the network pass");
+    uint64_t *word = w->argument + POINTERS;
+    size_t tiles = 0;
+    for (size_t l = 1; l < last; l += 2) *word++ = network->layer[l].parameter[0].offset;
+    for (size_t l = 0; l < last; l += 2) word += put_layer_vectors(pass, l, word);
+    *word++ = network->layer[last].parameter[0].offset;
+    *word++ = network->output_bias;
+    for (size_t i = 0; i < pass->members; i++) {
+        const pn_member *member = &pass->member[w->plan.order[i]];
+        const size_t points = w->plan.group[member->group].points;
+        tiles += (member->points + points - 1) / points;
+        *word++ = member->points;
+        *word++ = tiles;
+        *word++ = member->point_offset;
+        *word++ = member->point_columns;
+    }
+    return PINN_OK;
+}
+
+static pinn_status launch(const pinn_run *run) {
+    const tiled *w = *(const tiled *const *)run->arguments;
+    static const pn_base pointer[POINTERS] = {PN_BASE_PARAMETERS, PN_BASE_FIXED, PN_BASE_POINTS, PN_BASE_SCALE,
+                                              PN_BASE_GRADIENT, PN_BASE_LOSS, PN_BASE_WORK};
+    void *base[PN_BASES] = {NULL};
+    uint64_t argument[PN_KERNEL_WORDS];
+    pn_pass_addresses(w->pass, w->reads, run->read, base);
+    pn_pass_addresses(w->pass, w->writes, run->write, base);
+    memcpy(argument, w->argument, w->arguments * sizeof *argument);
+    for (size_t i = 0; i < POINTERS; i++) argument[i] = (uint64_t)(uintptr_t)base[pointer[i]];
+    return pn_code_launch(w->code, run->stream, w->plan.blocks, 32 * w->plan.warps, argument);
+}
+
+/* ---- creation ------------------------------------------------------------------------------------------------------------------- */
+
+/* The kernel's machine code; `image` is the caller's (pn_free). */
+static pinn_status compile(const pn_pass *pass, const pn_tile_plan *plan, const char *architecture, void **image) {
+    pinn_status status;
+    pn_text source = {0};
+    PN_TRY(pn_tile_source(pass, plan, &source));
+    PN_TRY(pn_kernel_compile(pn_text_get(&source), architecture, image, NULL));
+fail:
+    pn_text_free(&source);
+    return status;
+}
+
+static pinn_status find_choice(const pn_pass *pass, pn_tile_choice *choice, bool *given) {
+    *given = pass->tiles && strcmp(pass->tiles, "auto") != 0;
+    return *given ? pn_tile_choice_parse(pass->tiles, choice) : PINN_OK;
+}
+
+static void tiled_destroy(pn_pass *pass) {
+    tiled *w = pass->lowered;
+    if (!w) return;
+    pn_code_unload(w->code);
+    pn_tile_plan_free(&w->plan);
+    pn_free(w->argument);
+    pn_free(w);
+    pass->lowered = NULL;
+}
+
+static pinn_status tiled_create(pn_pass *pass) {
+    pinn_status status;
+    char architecture[PN_ARCHITECTURE_BYTES];
+    pn_tile_limits limits = {0};
+    pn_tile_choice choice;
+    bool given = false;
+    void *image = NULL;
+    tiled *w = pn_allocate(1, sizeof *w);
+    if (!w) return PN_NO_MEMORY("the network pass");
+    pass->lowered = w;
+    w->pass = pass;
+    w->operation = (pinn_operation){.name = "network pass", .cuda = launch};
+    w->reads = 1u << PN_BASE_PARAMETERS | 1u << PN_BASE_FIXED | 1u << PN_BASE_POINTS | 1u << PN_BASE_SCALE;
+    w->writes = 1u << PN_BASE_GRADIENT | 1u << PN_BASE_LOSS | 1u << PN_BASE_WORK;
+    PN_TRY(pn_code_limits(pass->context, &limits.shared_bytes, &limits.processors));
+    PN_TRY(pn_code_architecture(pass->context, architecture));
+    PN_TRY(find_choice(pass, &choice, &given));
+    PN_TRY(pn_tile_plan_create(pass, &limits, given ? &choice : NULL, &w->plan));
+    PN_TRY(fill_arguments(pass));
+    PN_TRY(compile(pass, &w->plan, architecture, &image));
+    PN_TRY(pn_code_load(pass->context, PN_TILE_KERNEL, image, &w->code));
+    PN_TRY(pn_code_share(w->code, w->plan.shared_bytes));
+    PN_TRY(place_partials(pass));
+    pn_tile_choice_print(&w->plan.choice, pass->chosen);
+    pass->cost.tile_points = w->plan.points_most;
+    pass->cost.tile_groups = w->plan.blocks;
+    if (pass->plane[PN_BASE_WORK]) pass->cost.workspace_bytes = pinn_plane_bytes(pass->plane[PN_BASE_WORK]);
+fail:
+    pn_free(image);
+    return status; /* pn_pass_destroy frees what else was made */
+}
+
+pinn_status pn_tile_check(const pn_pass *pass, const char *architecture) {
+    /* of an A100 and an H200 */
+    const pn_tile_limits limits = strcmp(architecture, "sm_80") == 0 ? (pn_tile_limits){163 * 1024, 108} : (pn_tile_limits){227 * 1024, 132};
+    pinn_status status;
+    pn_tile_plan plan = {0};
+    void *image = NULL;
+    PN_TRY(pn_tile_plan_create(pass, &limits, NULL, &plan));
+    PN_TRY(compile(pass, &plan, architecture, &image));
+fail:
+    pn_free(image);
+    pn_tile_plan_free(&plan);
+    return status;
+}
+
+static pinn_status tiled_record(pn_pass *pass, pinn_graph *graph) {
+    const tiled *w = pass->lowered;
+    pinn_plane *reads[PN_BASES], *writes[PN_BASES];
+    return pinn_graph_operation(graph, &w->operation, &w, sizeof w, pn_pass_planes(pass, w->reads, reads), pn_pass_planes(pass, w->writes, writes));
+}
+
+const pn_lowering_form pn_tile_form = {"tiled", tiled_create, tiled_destroy, tiled_record};

@@ -1,0 +1,260 @@
+/* Sizes of the tiled pass on a GPU: what fits, and the choice.
+ *
+ * The choice is a function of the problem and of the device's sizes alone, never of a timing, so that a run repeats its bits. Its model:
+ * a step lasts as long as the multiprocessor with the most tiles; a tile costs its rows' products, slowed when few warps hide latencies,
+ * and a constant for its barriers. */
+#include "network/tile.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "core/memory.h"
+
+enum {
+    WARPS_MOST = 24,          /* 768 threads: 85 registers each */
+    REGISTERS = 65536,        /* of a multiprocessor, in sm_80 and later */
+    LANE_REGISTERS_MOST = 64, /* of a lane's accumulators, in float32 */
+    ELEMENT_ALIGNMENT = 64
+};
+
+static size_t padded(size_t columns) { return (columns + 7) / 8 * 8; }
+static size_t round_up(size_t value, size_t step) { return (value + step - 1) / step * step; }
+static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
+
+/* ---- the choice as text ------------------------------------------------------------------------------------------------------ */
+
+void pn_tile_choice_print(const pn_tile_choice *choice, char text[PN_TILE_CHOICE_BYTES]) {
+    snprintf(text, PN_TILE_CHOICE_BYTES, "units %u, splits %u, keep %s, weights %s", choice->units, choice->splits,
+             choice->keep_shared ? "shared" : "device", choice->weights_all ? "all" : "one");
+}
+
+pinn_status pn_tile_choice_parse(const char *text, pn_tile_choice *out) {
+    pn_tile_choice choice;
+    char keep[8], weights[8];
+    int length = -1;
+    if (sscanf(text, "units %u, splits %u, keep %7[a-z], weights %7[a-z]%n", &choice.units, &choice.splits, keep, weights, &length) != 4 ||
+        length < 0 || text[length] || (strcmp(keep, "shared") != 0 && strcmp(keep, "device") != 0) ||
+        (strcmp(weights, "all") != 0 && strcmp(weights, "one") != 0) || choice.units == 0 || choice.splits == 0)
+        return pn_fail(PINN_CONFIG, "\"%s\" is no choice of tiles: write \"auto\", \"layered\" or, as --tune does, "
+                                    "\"units 5, splits 2, keep shared, weights all\"", text);
+    choice.keep_shared = strcmp(keep, "shared") == 0;
+    choice.weights_all = strcmp(weights, "all") == 0;
+    *out = choice;
+    return PINN_OK;
+}
+
+/* ---- what the kernel can do ---------------------------------------------------------------------------------------------------- */
+
+static pinn_status unsupported(const char *reason) { return pn_fail(PINN_UNSUPPORTED, "no tiled pass: %s", reason); }
+
+/* Either all vectors of a layer are trained or none. */
+static bool mixed_training(const pn_layer *layer) {
+    for (size_t k = 1; k < layer->parameters; k++)
+        if (layer->parameter[k].trained != layer->parameter[0].trained) return true;
+    return false;
+}
+
+/* Layers POINTWISE over coordinates, then LINEAR and POINTWISE of one width, then LINEAR to the fields. */
+static pinn_status read_network(const pn_pass *pass, pn_tile_plan *plan) {
+    const pn_network *network = pass->network;
+    const pn_layer *first = &network->layer[0];
+    if (pass->evaluate) return unsupported("an evaluation runs layer by layer");
+    if (network->layers < 4) return unsupported("the network has one hidden layer");
+    plan->hidden = network->layers / 2 - 1;
+    plan->first = first->out;
+    plan->first_lanes = first->in;
+    plan->first_vectors = first->parameters;
+    plan->width = network->layer[1].out;
+    plan->vectors = network->layer[2].parameters;
+    plan->first_trained = pass->trained_from == 0;
+    for (size_t l = 0; l < network->layers; l++) {
+        const pn_layer *layer = &network->layer[l];
+        if (layer->kind == PN_LAYER_LINEAR) continue;
+        if (!layer->parameters || mixed_training(layer)) return unsupported("a layer has no vector parameters, or trains some of them");
+        if (l > 0 && (layer->in != plan->width || layer->blocks != 1 || layer->parameters != plan->vectors || !layer->parameter[0].trained))
+            return unsupported("the hidden layers differ");
+    }
+    if (plan->first_trained && (first->blocks != 1 || plan->first != plan->width)) return unsupported("the first layer is not like the hidden ones");
+    plan->sum_vectors = (plan->first_trained ? plan->first_vectors : 0) + plan->hidden * plan->vectors + network->fields;
+    return PINN_OK;
+}
+
+/* ---- sizes --------------------------------------------------------------------------------------------------------------------- */
+
+static size_t unit_points(size_t channels) { return channels % 2 ? 16 : 8; }
+static size_t lane_registers(const pn_tile_plan *plan, size_t channels, unsigned splits) {
+    const size_t tiles = padded(plan->width) / 8;
+    return channels * unit_points(channels) / 16 * ((tiles + splits - 1) / splits) * 4;
+}
+
+static size_t most_channels(const pn_pass *pass) {
+    size_t most = 0;
+    for (size_t g = 0; g < pass->groups; g++) most = larger(most, pass->group[g].channels);
+    return most;
+}
+
+/* Units and splits of a group: the choice for those with the most channels; the others use the warps with as few splits as rows and
+ * registers allow. False when a group does not fit. */
+static bool size_group(const pn_tile_plan *plan, size_t channels, bool most, size_t rows, size_t registers, pn_tile_group *out) {
+    const size_t points = unit_points(channels), tiles = padded(plan->width) / 8;
+    unsigned splits = most ? plan->choice.splits : 1;
+    for (; splits <= tiles && splits <= plan->warps; splits++) {
+        unsigned units = plan->warps / splits;
+        if (units > plan->choice.units) units = plan->choice.units; /* each has a row of sums */
+        if (!most && units * points * channels > rows) units = (unsigned)(rows / (points * channels));
+        if (units == 0) return false;
+        *out = (pn_tile_group){units, splits, units * points, units * points * channels};
+        if (most || lane_registers(plan, channels, splits) <= registers) return true;
+    }
+    return false;
+}
+
+static bool size_groups(const pn_pass *pass, pn_tile_plan *plan) {
+    const size_t most = most_channels(pass), rows = plan->choice.units * unit_points(most) * most;
+    const size_t registers = larger(lane_registers(plan, most, plan->choice.splits), 32);
+    plan->rows = plan->points_most = plan->units_most = plan->splits_most = 0;
+    size_t keep = 0;
+    plan->tiles = 0;
+    for (size_t g = 0; g < pass->groups; g++) {
+        pn_tile_group *group = &plan->group[g];
+        const size_t channels = pass->group[g].channels;
+        if (!size_group(plan, channels, channels == most, rows, registers, group)) return false;
+        plan->rows = larger(plan->rows, group->rows);
+        plan->points_most = larger(plan->points_most, group->points);
+        plan->units_most = (unsigned)larger(plan->units_most, group->units);
+        plan->splits_most = (unsigned)larger(plan->splits_most, group->splits);
+        keep = larger(keep, lane_registers(plan, channels, group->splits));
+    }
+    for (size_t m = 0; m < pass->members; m++) {
+        const size_t points = plan->group[pass->member[m].group].points;
+        plan->tiles += (pass->member[m].points + points - 1) / points;
+    }
+    plan->keep_stage = keep * 32 * plan->warps;
+    return true;
+}
+
+static void size_memory(const pn_pass *pass, pn_tile_plan *plan) {
+    const size_t fields = pass->network->fields, real = pn_real_bytes(pass->real);
+    const size_t first = padded(plan->first), width = padded(plan->width);
+    plan->stride = round_up(larger(first, width), 32);
+    plan->weight_stride = round_up(width, 32);
+    plan->weights = plan->weight_stride * (plan->choice.weights_all ? first + (plan->hidden - 1) * width
+                                                                    : larger(first, plan->hidden > 1 ? width : 0));
+    plan->vector = larger(padded(plan->first_lanes), width);
+    plan->keep_block = (plan->hidden - 1) * plan->keep_stage;
+    plan->gradient_row = round_up(plan->first * plan->width + (plan->hidden - 1) * plan->width * plan->width +
+                                      plan->sum_vectors * plan->width + fields, ELEMENT_ALIGNMENT);
+    const size_t vector_rows = plan->first_vectors + plan->hidden * plan->vectors;
+    const size_t elements = 2 * plan->rows * plan->stride + plan->weights + (plan->choice.keep_shared && plan->keep_block ? plan->keep_block : 4) +
+                            (vector_rows + fields) * plan->vector + plan->units_most * plan->sum_vectors * plan->vector +
+                            (plan->splits_most + 1) * plan->rows * fields + fields + pass->terms +
+                            plan->points_most * plan->columns_most + plan->warps * fields;
+    plan->shared_bytes = round_up(elements * real + plan->warps * pass->terms * sizeof(double) + 64, 16); /* 64: gaps for alignment */
+}
+
+/* A warp's part of a weight gradient: the largest that leaves work for all warps. */
+static void size_gradient(pn_tile_plan *plan) {
+    static const unsigned shape[][2] = {{2, 4}, {2, 2}, {1, 4}, {1, 2}, {1, 1}};
+    const size_t in = padded(plan->width), out = padded(plan->width);
+    for (size_t i = 0; i < sizeof shape / sizeof shape[0]; i++) {
+        plan->gradient_m = shape[i][0];
+        plan->gradient_n = shape[i][1];
+        const size_t items = ((in + 16 * shape[i][0] - 1) / (16 * shape[i][0])) * ((out + 8 * shape[i][1] - 1) / (8 * shape[i][1]));
+        if (10 * items >= 8 * plan->warps) break;
+    }
+}
+
+/* False when the choice does not fit the device. */
+static bool size_plan(const pn_pass *pass, const pn_tile_limits *limits, pn_tile_plan *plan) {
+    const size_t most = most_channels(pass), real = pn_real_bytes(pass->real) / sizeof(float);
+    plan->warps = plan->choice.units * plan->choice.splits;
+    if (plan->warps > WARPS_MOST || plan->choice.splits > padded(plan->width) / 8) return false;
+    const size_t registers = lane_registers(plan, most, plan->choice.splits) * real;
+    /* accumulators, Z kept beside them, fragments, the lane functions' own */
+    if (registers > LANE_REGISTERS_MOST || (2 * registers + 2 * most * real + 56) * 32 * plan->warps > REGISTERS) return false;
+    if (!size_groups(pass, plan)) return false;
+    size_memory(pass, plan);
+    size_gradient(plan);
+    plan->blocks = (unsigned)(plan->tiles < limits->processors ? plan->tiles : limits->processors);
+    return plan->shared_bytes <= limits->shared_bytes;
+}
+
+/* ---- the table ------------------------------------------------------------------------------------------------------------------ */
+
+/* Relative time of a step. The constants were read off an H200: a warp's step of a product takes 4.5 cycles of the tensor cores for each of its
+ * 16x8 tiles (three products at float32 accuracy), and the loads and splits of its operands about as many instruction slots. */
+static double expected_time(const pn_pass *pass, const pn_tile_plan *plan) {
+    const size_t most = most_channels(pass), tiles = padded(plan->width) / 8;
+    const double rounds = (double)((plan->tiles + plan->blocks - 1) / plan->blocks), warps = plan->warps;
+    const double rows = (double)plan->rows, width = (double)padded(plan->width), stages = (double)plan->hidden;
+    const double m = (double)(most * unit_points(most) / 16), n = (double)((tiles + plan->choice.splits - 1) / plan->choice.splits);
+    const double operands = 1.0 + 1.45 * (4.0 * m + 2.0 * n) / (4.5 * m * n);
+    const double busy = warps / (warps + 2.0);                                       /* latencies hidden */
+    const double products = 3.0 * stages * rows * width * width * operands;          /* multiply-adds */
+    const double pointwise = 120.0 * (stages + 1.0) * rows * width;                  /* as many multiply-adds' worth */
+    const double barriers = 12.0e4 * stages;
+    double traffic = 2.0 * stages * width * width * 12.0;                            /* partial gradients */
+    if (!plan->choice.keep_shared) traffic += 20.0 * (stages - 1.0) * rows * width;
+    if (!plan->choice.weights_all) traffic += 1.0e6 * stages;                        /* waits for each layer's weights, twice */
+    return rounds * ((products + pointwise) / busy + barriers + traffic);
+}
+
+static void choose(const pn_pass *pass, const pn_tile_limits *limits, pn_tile_plan *plan, bool *found) {
+    const size_t tiles = padded(plan->width) / 8;
+    pn_tile_choice best = {0};
+    double least = 0;
+    *found = false;
+    for (unsigned units = 1; units <= WARPS_MOST; units++)
+        for (unsigned splits = 1; units * splits <= WARPS_MOST; splits++)
+            for (int memory = 0; memory < 4; memory++) {
+                plan->choice = (pn_tile_choice){units, splits, memory < 2, memory % 2 == 0};
+                if (tiles % splits || units * splits < 4 || !size_plan(pass, limits, plan)) continue; /* no warp with fewer columns */
+                const double time = expected_time(pass, plan);
+                if (*found && time >= least) continue;
+                *found = true;
+                least = time;
+                best = plan->choice;
+            }
+    plan->choice = best;
+}
+
+/* Most channels first, the sets of a group together. */
+static void order_sets(const pn_pass *pass, size_t *order) {
+    size_t n = 0;
+    for (size_t channels = most_channels(pass); channels > 0; channels--)
+        for (size_t g = 0; g < pass->groups; g++)
+            for (size_t m = 0; m < pass->members && pass->group[g].channels == channels; m++)
+                if (pass->member[m].group == g) order[n++] = m;
+}
+
+pinn_status pn_tile_plan_create(const pn_pass *pass, const pn_tile_limits *limits, const pn_tile_choice *choice, pn_tile_plan *out) {
+    pinn_status status;
+    bool fits = true;
+    pn_tile_plan plan = {.group = pn_allocate(pass->groups, sizeof *plan.group), .order = pn_allocate(pass->members, sizeof *plan.order)};
+    if (!plan.group || !plan.order) {
+        status = PN_NO_MEMORY("the network pass");
+        goto fail;
+    }
+    PN_TRY(read_network(pass, &plan));
+    order_sets(pass, plan.order);
+    for (size_t m = 0; m < pass->members; m++) plan.columns_most = larger(plan.columns_most, pass->member[m].point_columns);
+    if (choice)
+        plan.choice = *choice;
+    else
+        choose(pass, limits, &plan, &fits);
+    if (!fits || !size_plan(pass, limits, &plan)) {
+        status = unsupported(choice ? "the chosen tiles don't fit this device" : "a tile of eight points needs more shared memory or registers than there are");
+        goto fail;
+    }
+    *out = plan;
+    return PINN_OK;
+fail:
+    pn_tile_plan_free(&plan);
+    return status;
+}
+
+void pn_tile_plan_free(pn_tile_plan *plan) {
+    pn_free(plan->group);
+    pn_free(plan->order);
+    *plan = (pn_tile_plan){0};
+}
