@@ -92,30 +92,22 @@ static int ascending(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* The best peaks measured so far, one an executor's device and precision. A CPU's is measured anew each time, near the steps it is compared
- * with: other programs take part of a CPU, and what they leave changes. */
+/* The best rates of large products so far. A CPU's is measured anew each time, near the steps it is compared with: other programs take part
+ * of a CPU, and what they leave changes. */
 static pinn_status product_peak(bool cpu, const char *precision, double *out) {
-    static struct { bool cpu; char precision[16]; double rate; } known[8];
-    static size_t count;
-    size_t i = 0;
-    while (i < count && (known[i].cpu != cpu || strcmp(known[i].precision, precision) != 0)) i++;
-    if (i == sizeof known / sizeof known[0]) i--;
-    if (i == count || cpu) {
+    static double known[2][3]; /* operations/s, [cpu][float32, tf32, float64] */
+    const bool wide = strcmp(precision, "float64") == 0, tf32 = strcmp(precision, "tf32") == 0;
+    double *best = &known[cpu][wide ? 2 : tf32], rate;
+    if (cpu || *best == 0) {
         const pinn_context_options where = {.executor = cpu ? PINN_EXECUTOR_CPU : PINN_EXECUTOR_EAGER};
         pinn_context *context = NULL;
-        double rate = 0;
         pinn_status status = pinn_context_create(&where, &context);
-        if (status == PINN_OK)
-            status = pn_product_peak(context, strcmp(precision, "float64") == 0 ? PN_FLOAT64 : PN_FLOAT32, strcmp(precision, "tf32") == 0, &rate);
+        if (status == PINN_OK) status = pn_product_peak(context, wide ? PN_FLOAT64 : PN_FLOAT32, tf32, &rate);
         pinn_context_destroy(context);
         if (status != PINN_OK) return status;
-        if (i == count) {
-            known[count].cpu = cpu;
-            snprintf(known[count++].precision, sizeof known[0].precision, "%s", precision);
-        }
-        known[i].rate = fmax(known[i].rate, rate);
+        *best = fmax(*best, rate);
     }
-    *out = known[i].rate;
+    *out = *best;
     return PINN_OK;
 }
 

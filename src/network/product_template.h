@@ -7,11 +7,11 @@
  *   LOAD(at, count) STORE(at, v, count)   the first `count` elements, 1 to LANES, touching no others; LOAD sets them to 0
  *   SUM(v)              of a vector's elements
  *
- * The block of C, (SUMS/vectors) x (vectors*LANES), stays in registers while k runs: each step loads `vectors` vectors of a row of B and one
- * number a row of A (a sum of outer products; Goto & van de Geijn 2008). op(A) is reached by strides, so A and its transpose cost the same
- * and nothing of A is copied. B is read in place where its row fills whole vectors and rows do not compete for cache lines, else a padded panel
- * is copied to the stack. k is cut so that a panel of B stays in the first-level cache. Every element of C is summed in the order of k, but for one: narrow C is summed as dot
- * products, LANES partial sums an element. */
+ * The block of C, (SUMS/vectors) x (vectors*LANES), stays in registers while k runs: each step loads `vectors` vectors of a row of B and
+ * one number a row of A (a sum of outer products; Goto & van de Geijn 2008). op(A) is reached by strides, so A and its transpose cost the
+ * same and nothing of A is copied. B is read in place where its row fills whole vectors and rows do not compete for cache sets, else a
+ * padded panel of it is copied to the stack. k is cut so that a panel of B stays in the first-level cache. Every element of C is summed in
+ * the order of k, except for narrow C: there as dot products, LANES partial sums an element. */
 #define PANEL (VECTORS * LANES) /* columns */
 #define NARROW 4 /* columns summed as dot products */
 
@@ -62,18 +62,18 @@ static inline __attribute__((always_inline)) void NAME(block)(size_t rows, size_
         }
 }
 
-#define BLOCKS(rows, vectors)                                        \
-    for (; (rows) > 0 && m >= (rows); m -= (rows)) {                 \
-        NAME(block)((rows), VECTORS < (vectors) ? 1 : vectors, &w);  \
-        w.a += (rows) * w.a_row;                                     \
-        w.c += (rows) * w.c_row;                                     \
+#define BLOCKS(rows, vectors)                  \
+    for (; m >= (rows); m -= (rows)) {         \
+        NAME(block)((rows), (vectors), &w);    \
+        w.a += (rows) * w.a_row;               \
+        w.c += (rows) * w.c_row;               \
     }
-#define BY_VECTORS(vectors)                 \
-    case vectors:                           \
-        BLOCKS(SUMS / (vectors), vectors)     \
-        BLOCKS(SUMS / (vectors) / 2, vectors) \
-        BLOCKS(SUMS / (vectors) / 4, vectors) \
-        BLOCKS(1, vectors)                  \
+#define BY_VECTORS(vectors)                    \
+    case vectors:                              \
+        BLOCKS(SUMS / (vectors), vectors)      \
+        BLOCKS(SUMS / (vectors) / 2, vectors)  \
+        BLOCKS(SUMS / (vectors) / 4, vectors)  \
+        BLOCKS(1, vectors)                     \
         break;
 
 /* m rows of C, at most a panel wide. */
@@ -89,7 +89,8 @@ static void NAME(rows)(size_t m, NAME(place) w) {
 }
 
 /* Rows first_k.. of op(B), columns first_n.., zero-padded to whole vectors: [k][width]. */
-static void NAME(pack)(const pn_product *p, const REAL *b, size_t first_k, size_t k, size_t first_n, size_t columns, size_t width, REAL *panel) {
+static void NAME(pack)(const pn_product *p, const REAL *b, size_t first_k, size_t k, size_t first_n, size_t columns, size_t width,
+                       REAL *panel) {
     if (p->transpose_b) {
         memset(panel, 0, k * width * sizeof *panel);
         for (size_t j = 0; j < columns; j++)
@@ -155,8 +156,8 @@ static void NAME(swapped)(const pn_product *p, const REAL *a, const REAL *b, boo
 }
 
 /* Few columns, A as it is: dot products, by rows of A. `columns` is a constant where this is called. */
-static inline __attribute__((always_inline)) void NAME(dot_columns)(size_t columns, const pn_product *p, const REAL *a, const REAL *b, bool add,
-                                                                    REAL *c) {
+static inline __attribute__((always_inline)) void NAME(dot_columns)(size_t columns, const pn_product *p, const REAL *a, const REAL *b,
+                                                                    bool add, REAL *c) {
     REAL column[NARROW][PN_PRODUCT_DEPTH] __attribute__((aligned(64)));
     const size_t b_row = p->transpose_b ? 1 : p->n, b_column = p->transpose_b ? p->k : 1;
     for (size_t k = 0; k < p->k; k += PN_PRODUCT_DEPTH) {

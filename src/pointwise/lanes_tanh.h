@@ -4,9 +4,9 @@
  *     tanh x = sign(x) E/(E + 2),   E = e^y - 1, y = 2|x|,
  *     E = 2^n (e^r - 1) + (2^n - 1),   n = round(y/log 2), r = y - n log 2,   e^r - 1 = r + r^2 P(r)
  *
- * Nothing cancels: y >= 0, so n >= 0 and |2^n (e^r - 1)| is well below 2^n - 1, or n = 0. P is the minimax polynomial on |r| <= 0.3468 (Remez'
- * algorithm; e^r - 1 off by 6e-10 in float32, 6e-19 in float64, relatively). log 2 in two parts as in Moshier's Cephes library: n times the
- * first is exact without fma. The error stays under 3 ulp (tests/pointwise/test_program.c). */
+ * Nothing cancels: y >= 0, so n >= 0 and |2^n (e^r - 1)| is well below 2^n - 1, or n = 0. P is the minimax polynomial on |r| <= 0.3468
+ * (Remez' algorithm; e^r - 1 off by 6e-10 in float32, 6e-19 in float64, relatively). log 2 in two parts as in Moshier's Cephes library: n
+ * times the first is exact without fma. The error stays under 3 ulp (tests/pointwise/test_program.c). */
 #define SINGLE (sizeof(REAL) == 4)
 
 /* Horner's rule; c[0] is the leading coefficient. */

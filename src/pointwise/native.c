@@ -1,11 +1,11 @@
 /* Machine code for runs of plain arithmetic: which instructions form a run, and which vector register holds what.
  *
- * One loop over the vectors of a block does the whole run. Values are kept in registers from their first use or their computation to their
- * last use; when registers run short, the one whose next use is farthest is given up (Belady 1966). A program register that is read after the
- * run goes to its slot at the end; outputs go to theirs at once.
+ * One loop over the vectors of a block does the whole run. Values are kept in registers from their first use or their computation to
+ * their last use; when registers run short, the one whose next use is farthest is given up (Belady 1966). A program register that is read
+ * after the run goes to its slot at the end; outputs go to theirs at once.
  *
- * In a run's code: rdi the slot table, rsi the bytes to do, rcx the byte offset of the vector, rax a slot's address when there are more slots
- * than general registers. */
+ * In a run's code, a function of the System V calling convention: rdi the slot table, rsi the bytes to do, rcx the byte offset of the
+ * vector, rax a slot's address when there are more slots than general registers. */
 #include "pointwise/native.h"
 
 #include <stdlib.h>
@@ -85,7 +85,8 @@ static uint32_t base_of(const pn_program *p, uint32_t slot) { return slot < pn_s
 
 static pn_place memory_of(run *r, uint32_t slot) {
     const uint32_t base = base_of(r->p, slot);
-    pn_place place = {.memory = true, .indexed = r->p->step[slot] != 0, .number = PN_RAX, .displacement = (int32_t)(slot - base) * PN_LANE_GROUP};
+    pn_place place = {.memory = true, .indexed = r->p->step[slot] != 0, .number = PN_RAX};
+    place.displacement = (int32_t)(slot - base) * PN_LANE_GROUP;
     size_t i = 0;
     while (i < r->bases && r->base_slot[i] != base) i++;
     if (i < r->bases)
@@ -307,7 +308,7 @@ static bool is_native(const pn_program *p, const pn_stage *stage) {
     return stage->end - stage->first >= LEAST_RUN && is_plain(p, p->code[stage->first].op) && is_plain(p, p->code[stage->first + 1].op);
 }
 
-/* Moves the code to executable memory; on failure the lane functions do it all. */
+/* Moves the code to memory that is first writable, then executable, never both; on failure the lane functions do it all. */
 static void install(pn_program *p, const pn_encoder *code, const size_t *offset) {
     void *memory = mmap(NULL, code->count, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) return;
@@ -326,15 +327,16 @@ static void install(pn_program *p, const pn_encoder *code, const size_t *offset)
 }
 
 static bool wanted(const pn_program *p) {
-    const char *choice = getenv("PINN_NATIVE");
-    return strcmp(p->lanes->isa, "sse2") != 0 && !(choice && strcmp(choice, "0") == 0);
+    const char *isa = p->lanes->isa, *choice = getenv("PINN_NATIVE");
+    return (strcmp(isa, "avx2") == 0 || strcmp(isa, "avx512") == 0) && !(choice && strcmp(choice, "0") == 0);
 }
 
 pinn_status pn_native_create(pn_program *p) {
     pinn_status status = PINN_OK;
     const bool native = wanted(p);
     pn_encoder code = {.wide = strcmp(p->lanes->isa, "avx512") == 0, .real = p->real};
-    size_t(*next)[4] = pn_allocate(p->instructions, sizeof *next), *of_slot = pn_allocate(pn_program_slots(p), sizeof *of_slot), *offset = NULL;
+    size_t(*next)[4] = pn_allocate(p->instructions, sizeof *next), *offset = NULL;
+    size_t *of_slot = pn_allocate(pn_program_slots(p), sizeof *of_slot);
     for (size_t at = 0; at < p->instructions; at = stage_end(p, native, at)) p->stages++;
     p->stage = pn_allocate(p->stages, sizeof *p->stage);
     offset = pn_allocate(p->stages, sizeof *offset);

@@ -2,8 +2,8 @@
  *
  * The bytecode falls into stages: runs of plain arithmetic (+ - * / sqrt min max, multiply-adds, copies, sums) become one function each;
  * everything else stays with the lane functions (lanes.h). The machine instructions are the ones the lane functions consist of, in the same
- * order lane by lane, so a program's bits are the same with and without. Where memory cannot be made executable, where the instruction set is
- * SSE2, or when PINN_NATIVE=0 in the environment, all is left to the lane functions. */
+ * order lane by lane, so a program's bits are the same with and without. Where memory cannot be made executable, for other instruction sets
+ * than AVX2 and AVX-512, or when PINN_NATIVE=0 in the environment, all is left to the lane functions. */
 #ifndef PN_POINTWISE_NATIVE_H
 #define PN_POINTWISE_NATIVE_H
 
@@ -21,7 +21,7 @@ typedef struct pn_stage { /* instructions [first, end) of a program */
 } pn_stage;
 
 struct pn_program;
-/* Cuts the bytecode of a planned program into stages. The only error: NO_MEMORY. */
+/* Cuts the bytecode of a planned program, whose stages and code are unset, into stages. The only error: NO_MEMORY. */
 pinn_status pn_native_create(struct pn_program *program);
 void pn_native_destroy(struct pn_program *program);
 
