@@ -1,9 +1,16 @@
 /* Machine code against the lane functions: the same programs with and without it must give the same bits, for every instruction set this
  * machine has and in both precisions. */
+#include <inttypes.h>
+#include <stdio.h>
 #include <sys/prctl.h>
 
 #include "pointwise/program_code.h"
 #include "program_case.h"
+
+#ifndef PR_SET_MDWE /* headers before Linux 6.3 */
+#define PR_SET_MDWE 65
+#define PR_MDWE_REFUSE_EXEC_GAIN 1
+#endif
 
 static const char *const isas[] = {"avx2", "avx512"};
 enum { ISAS = sizeof isas / sizeof isas[0], INPUTS = 14, OUTPUTS = 9, POINTS = 3, WIDTH = 45, COUNT = 160 };
@@ -77,15 +84,16 @@ static void make_case(random_case *c, pn_real real, uint32_t seed) {
                                 .output = c->output, .kind = c->kind, .output_stride = c->out_stride, .outputs = OUTPUTS};
 }
 
-/* Runs a program of the case; `memory` is [INPUTS + OUTPUTS][POINTS*WIDTH] float64 wide. Output 0 is input 0, output 1 is input 1. */
-static void run_case(const random_case *c, bool native, uint32_t seed, double (*memory)[POINTS * WIDTH]) {
+/* Runs a program of the case, with machine code if `wanted`, and checks that it was `made`. `memory` is [INPUTS + OUTPUTS][POINTS*WIDTH]
+ * float64 wide. Output 0 is input 0, output 1 is input 1. */
+static void run_case(const random_case *c, bool wanted, bool made, uint32_t seed, double (*memory)[POINTS * WIDTH]) {
     pn_program *program;
     const void *in[INPUTS];
     void *out[OUTPUTS];
     uint32_t state = seed;
-    setenv("PINN_NATIVE", native ? "1" : "0", 1);
+    setenv("PINN_NATIVE", wanted ? "1" : "0", 1);
     ck_assert_int_eq(pn_program_create(&c->spec, &program), PINN_OK);
-    ck_assert(has_native(program) == native);
+    ck_assert(has_native(program) == made);
     for (size_t i = 0; i < INPUTS + OUTPUTS; i++)
         for (size_t k = 0; k < POINTS * WIDTH; k++) pn_real_set(c->spec.real, memory[i], k, i < INPUTS ? case_uniform(&state) : 0);
     for (size_t i = 0; i < INPUTS; i++) in[i] = memory[i];
@@ -104,8 +112,8 @@ START_TEST(same_bits_as_lane_functions) {
     for (uint32_t seed = 1; seed <= 200; seed++) {
         random_case c;
         make_case(&c, real, seed);
-        run_case(&c, true, seed, native);
-        run_case(&c, false, seed, lanes);
+        run_case(&c, true, true, seed, native);
+        run_case(&c, false, false, seed, lanes);
         size_t differ = 0;
         for (size_t i = 0; i < INPUTS + OUTPUTS; i++)
             for (size_t k = 0; k < POINTS * WIDTH; k++) {
@@ -122,21 +130,43 @@ START_TEST(same_bits_as_lane_functions) {
 }
 END_TEST
 
-/* Where the system lets no memory become executable, lane functions do it all. */
+/* Where the system lets no memory become executable, lane functions do it all, with the same bits. */
 START_TEST(forbidden_code_is_done_without) {
-#ifdef PR_SET_MDWE
-    static double with[INPUTS + OUTPUTS][POINTS * WIDTH];
+    static double with[INPUTS + OUTPUTS][POINTS * WIDTH], without[INPUTS + OUTPUTS][POINTS * WIDTH];
     random_case c;
-    pn_program *program;
     if (!use_isa(0)) return;
     make_case(&c, PN_FLOAT32, 1);
-    run_case(&c, true, 1, with);
-    if (prctl(PR_SET_MDWE, PR_MDWE_REFUSE_EXEC_GAIN, 0, 0, 0) != 0) return; /* before Linux 6.3 */
+    run_case(&c, true, true, 1, with);
+    if (prctl(PR_SET_MDWE, PR_MDWE_REFUSE_EXEC_GAIN, 0, 0, 0) == 0) { /* refused before Linux 6.3 */
+        run_case(&c, true, false, 1, without);
+        ck_assert_mem_eq(with, without, sizeof with);
+    }
+    pn_ir_destroy(c.ir);
+}
+END_TEST
+
+/* Machine code that is running lies in memory that cannot be written. */
+START_TEST(code_is_not_writable) {
+    random_case c;
+    pn_program *program;
+    char line[512], access[5] = "";
+    if (!use_isa(0)) return;
+    setenv("PINN_NATIVE", "1", 1);
+    make_case(&c, PN_FLOAT32, 1);
     ck_assert_int_eq(pn_program_create(&c.spec, &program), PINN_OK);
-    ck_assert(!has_native(program));
+    FILE *maps = fopen("/proc/self/maps", "r");
+    ck_assert_ptr_nonnull(maps);
+    bool found = false;
+    while (!found && fgets(line, sizeof line, maps)) {
+        uintptr_t first, end;
+        if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %4s", &first, &end, access) != 3) continue;
+        found = (uintptr_t)program->native >= first && (uintptr_t)program->native < end;
+    }
+    fclose(maps);
+    ck_assert(found);
+    ck_assert_str_eq(access, "r-xp");
     pn_program_destroy(program);
     pn_ir_destroy(c.ir);
-#endif
 }
 END_TEST
 
@@ -166,6 +196,7 @@ int main(void) {
     tcase_set_timeout(tests, 120);
     tcase_add_loop_test(tests, same_bits_as_lane_functions, 0, 2 * ISAS);
     tcase_add_test(tests, forbidden_code_is_done_without);
+    tcase_add_test(tests, code_is_not_writable);
     tcase_add_test(tests, creation_survives_lack_of_memory);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
