@@ -1,4 +1,5 @@
-/* Lane operations: what the interpreter (program_run.c) executes, one function per operation, precision and instruction set.
+/* Lane operations: what the interpreter (program_run.c) executes where no machine code was made (native.h), one function per operation,
+ * precision and instruction set.
  *
  * Every operand is a slot: an array of lanes (step 1) or one value repeated PN_LANE_GROUP bytes long (step 0). A function handles
  * `lanes` lanes, a multiple of the group, always by whole vectors and elementwise: a lane's bits depend on its own operands only, never
@@ -42,8 +43,12 @@ typedef struct pn_instruction {
 /* slot[s]: address; step[s]: 0 or 1. Unary operations ignore b and c. */
 typedef void pn_lane_function(const pn_instruction *instruction, void *const *slot, const uint32_t *step, size_t lanes);
 
+/* to[r*columns + j] = from[r*stride]; writes up to a group less one lane past the end. */
+typedef void pn_spread_function(void *to, const void *from, size_t stride, size_t rows, size_t columns);
+
 typedef struct pn_lanes {
     const char *isa;
+    pn_spread_function *spread[2]; /* [pn_real] */
     pn_lane_function *function[2][PN_LANE_COUNT]; /* [pn_real][op]; NULL for CONST and INPUT */
 } pn_lanes;
 

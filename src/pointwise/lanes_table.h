@@ -11,6 +11,7 @@
 
 const pn_lanes PN_LANES_NAME(PN_LANES_ISA) = {
     PN_LANES_TEXT(PN_LANES_ISA),
+    {spread_f32, spread_f64},
     {{
 #define X(name, arity, text) [PN_OP_##name] = name##_f32,
          PN_OP_TABLE(X)

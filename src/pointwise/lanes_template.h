@@ -22,6 +22,15 @@ static inline VECTOR NAME(magnitude)(VECTOR a) { return (VECTOR)((BITS)a & ~(BIT
 
 #include "pointwise/lanes_tanh.h"
 
+/* Loops over vectors. Operands of step 1 share one index; a constant loop body stays short, as blocks are. */
+#define EACH(lane, value)                                 \
+    for (size_t k = 0; k < lanes; k += LANES) {           \
+        lane;                                             \
+        NAME(store)(d + k, value);                        \
+    }
+#define MOVING(x) const VECTOR x = NAME(load)(p##x + k)
+#define FIXED(x) const VECTOR x = NAME(load)(p##x)
+
 #define UNARY(op, value)                                                                                             \
     static void NAME(op)(const pn_instruction *i, void *const *slot, const uint32_t *step, size_t lanes) {           \
         REAL *d = slot[i->d];                                                                                        \
@@ -36,20 +45,26 @@ static inline VECTOR NAME(magnitude)(VECTOR a) { return (VECTOR)((BITS)a & ~(BIT
     static void NAME(op)(const pn_instruction *i, void *const *slot, const uint32_t *step, size_t lanes) {           \
         REAL *d = slot[i->d];                                                                                        \
         const REAL *pa = slot[i->a], *pb = slot[i->b];                                                               \
-        const size_t sa = step[i->a] * (size_t)LANES, sb = step[i->b] * (size_t)LANES;                               \
-        for (size_t k = 0; k < lanes; k += LANES, pa += sa, pb += sb) {                                              \
-            const VECTOR a = NAME(load)(pa), b = NAME(load)(pb);                                                     \
-            NAME(store)(d + k, value);                                                                               \
+        switch (step[i->a] << 1 | step[i->b]) {                                                                      \
+        case 0: { FIXED(a); FIXED(b); EACH(, value) break; }                                                            \
+        case 1: { FIXED(a); EACH(MOVING(b), value) break; }                                                           \
+        case 2: { FIXED(b); EACH(MOVING(a), value) break; }                                                           \
+        default: EACH(MOVING(a); MOVING(b), value)                                                                   \
         }                                                                                                            \
     }
 #define TERNARY(op, value)                                                                                           \
     static void NAME(op)(const pn_instruction *i, void *const *slot, const uint32_t *step, size_t lanes) {           \
         REAL *d = slot[i->d];                                                                                        \
         const REAL *pa = slot[i->a], *pb = slot[i->b], *pc = slot[i->c];                                             \
-        const size_t sa = step[i->a] * (size_t)LANES, sb = step[i->b] * (size_t)LANES, sc = step[i->c] * (size_t)LANES; \
-        for (size_t k = 0; k < lanes; k += LANES, pa += sa, pb += sb, pc += sc) {                                    \
-            const VECTOR a = NAME(load)(pa), b = NAME(load)(pb), c = NAME(load)(pc);                                 \
-            NAME(store)(d + k, value);                                                                               \
+        switch (step[i->a] << 2 | step[i->b] << 1 | step[i->c]) {                                                    \
+        case 0: { FIXED(a); FIXED(b); FIXED(c); EACH(, value) break; }                                                  \
+        case 1: { FIXED(a); FIXED(b); EACH(MOVING(c), value) break; }                                                 \
+        case 2: { FIXED(a); FIXED(c); EACH(MOVING(b), value) break; }                                                 \
+        case 3: { FIXED(a); EACH(MOVING(b); MOVING(c), value) break; }                                                \
+        case 4: { FIXED(b); FIXED(c); EACH(MOVING(a), value) break; }                                                 \
+        case 5: { FIXED(b); EACH(MOVING(a); MOVING(c), value) break; }                                                \
+        case 6: { FIXED(c); EACH(MOVING(a); MOVING(b), value) break; }                                                \
+        default: EACH(MOVING(a); MOVING(b); MOVING(c), value)                                                        \
         }                                                                                                            \
     }
 
@@ -107,6 +122,18 @@ static void NAME(SUM_F64)(const pn_instruction *i, void *const *slot, const uint
     }
 }
 
+static void NAME(spread)(void *to, const void *from, size_t stride, size_t rows, size_t columns) {
+    REAL *row = to;
+    const REAL *value = from;
+    for (size_t r = 0; r < rows; r++, row += columns, value += stride) {
+        const VECTOR all = ALL(*value);
+        for (size_t j = 0; j < columns; j += LANES) NAME(store)(row + j, all);
+    }
+}
+
+#undef EACH
+#undef MOVING
+#undef FIXED
 #undef UNARY
 #undef BINARY
 #undef TERNARY

@@ -1,5 +1,5 @@
 # The vector interpreter is compiled once per instruction set and chosen at run time.
-set(lanes_flags -O3 -funroll-loops)
+set(lanes_flags -O3)
 set_source_files_properties(${folder}/lanes_sse2.c PROPERTIES COMPILE_OPTIONS "${lanes_flags}")
 set_source_files_properties(${folder}/lanes_avx2.c PROPERTIES COMPILE_OPTIONS "${lanes_flags};-mavx2;-mfma")
 set_source_files_properties(${folder}/lanes_avx512.c PROPERTIES COMPILE_OPTIONS

@@ -150,6 +150,7 @@ pinn_status pn_program_create(const pn_program_spec *spec, pn_program **out) {
     }
     p->lanes = pn_lanes_select();
     pn_program_plan(p);
+    PN_TRY(pn_native_create(p));
     *out = p;
     return PINN_OK;
 fail:
@@ -164,6 +165,7 @@ void pn_program_destroy(pn_program *program) {
     pn_free(program->code);
     pn_free(program->immediate);
     pn_free(program->step);
+    pn_native_destroy(program);
     pn_free(program);
 }
 

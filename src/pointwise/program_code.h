@@ -10,6 +10,7 @@
 #define PN_POINTWISE_PROGRAM_CODE_H
 
 #include "pointwise/lanes.h"
+#include "pointwise/native.h"
 #include "pointwise/program.h"
 
 /* How an operand reaches its slot. */
@@ -47,6 +48,8 @@ struct pn_program {
     size_t register_bytes;      /* from one register to the next */
     size_t register_offset, immediate_offset, tail_offset; /* bytes into the scratch; the slot tables lie at 0 */
     size_t scratch;             /* bytes */
+    pn_stage *stage; size_t stages;        /* what the interpreter goes through */
+    unsigned char *native; size_t native_bytes; /* mapped machine code, or NULL */
 };
 
 #define PN_TAIL_BYTES (2 * PN_LANE_GROUP) /* one group of lanes of any operand, float64 sums of a float32 program too */

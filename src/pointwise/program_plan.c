@@ -4,7 +4,7 @@
  * plan does not depend on the instruction set or on the number of points, so neither do the order of sums nor the scratch size. */
 #include "pointwise/program_code.h"
 
-#define CACHE_BYTES 24576 /* of a first-level cache of 32 or 48 KiB: the rest is for what the caller and the prefetcher bring in */
+#define CACHE_BYTES 40960 /* of a first-level cache of 32 or 48 KiB: the rest is for what the caller and the prefetcher bring in */
 #define MOST_LANES 4096
 #define LEAST_GROUPS 4 /* below that the cost of starting an instruction shows */
 

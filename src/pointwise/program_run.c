@@ -1,6 +1,7 @@
 /* The interpreter: runs a program's bytecode over blocks of lanes.
  *
- * Every instruction runs over all lanes of a block before the next one starts, so its cost of dispatch is shared by hundreds of lanes.
+ * Every stage, a lane function or a run of instructions in machine code (native.h), runs over all lanes of a block before the next one
+ * starts, so its cost of dispatch is shared by hundreds of lanes.
  * Lanes are handled by whole vectors only. What remains at a block's end is copied into padded scratch and runs through the same vector
  * functions, so a lane's bits never depend on where it lies, and nothing outside the operands is touched.
  *
@@ -81,6 +82,16 @@ static void broadcast(const pn_program *p, void *to, const void *from) {
     gather(p, to, from, (pn_stride){0, 0}, 1, PN_LANE_GROUP / pn_real_bytes(p->real));
 }
 
+/* A row of the width, `rows` times. */
+static void repeat(const pn_program *p, void *to, const void *from, pn_stride stride, size_t rows) {
+    const size_t row = p->width * pn_real_bytes(p->real);
+    gather(p, to, from, stride, 1, p->width);
+    for (size_t done = 1, more; done < rows; done += more) {
+        more = rows - done < done ? rows - done : done;
+        memcpy((char *)to + done * row, to, more * row);
+    }
+}
+
 static bool sums_f64(const pn_program *p, const pn_operand *output) {
     return output->kind == PN_SUM_POINTS_F64 || p->real == PN_FLOAT64;
 }
@@ -110,7 +121,7 @@ static void prepare_inputs(block *b, size_t points) {
         b->slot[s] = b->scratch + input->offset;
         b->tail[s] = p->step[s] ? b->scratch + p->tail_offset + i * PN_TAIL_BYTES : b->slot[s];
         if (input->access == PN_ACCESS_SCALAR) broadcast(p, b->slot[s], b->in[i]);
-        if (input->access == PN_ACCESS_PATTERN) gather(p, b->slot[s], b->in[i], input->stride, rows, p->width);
+        if (input->access == PN_ACCESS_PATTERN) repeat(p, b->slot[s], b->in[i], input->stride, rows);
     }
 }
 
@@ -172,6 +183,8 @@ static void enter(const block *b) {
             b->slot[s] = (void *)from; /* operands that are inputs are only read */
         else if (p->step[s] == 0)
             broadcast(p, b->slot[s], from);
+        else if (input->access == PN_ACCESS_POINT)
+            p->lanes->spread[p->real](b->slot[s], from, input->stride.row, b->rows, b->columns);
         else
             gather(p, b->slot[s], from, input->stride, b->rows, b->columns);
     }
@@ -197,7 +210,12 @@ static void leave(const block *b) {
 
 static void execute(const pn_program *p, void *const *slot, size_t lanes) {
     pn_lane_function *const *function = p->lanes->function[p->real];
-    for (size_t i = 0; i < p->instructions; i++) function[p->code[i].op](&p->code[i], slot, p->step, lanes);
+    for (const pn_stage *stage = p->stage; stage < p->stage + p->stages; stage++) {
+        if (stage->run)
+            stage->run(slot, lanes * pn_real_bytes(p->real));
+        else
+            for (size_t i = stage->first; i < stage->end; i++) function[p->code[i].op](&p->code[i], slot, p->step, lanes);
+    }
 }
 
 /* The `rest` lanes after the first `done`, fewer than a group: padded with copies of the first of them. */

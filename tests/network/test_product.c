@@ -8,7 +8,8 @@
 
 static const pn_product_kernels *const sets[] = {&pn_product_sse2, &pn_product_avx2, &pn_product_avx512};
 static const size_t sizes[][3] = {{1, 1, 1},  {5, 3, 7},    {6, 16, 128}, {7, 17, 129}, {12, 64, 64}, {13, 63, 5},
-                                  {1, 65, 3}, {100, 1, 64}, {64, 2, 300}, {3, 130, 1},  {25, 48, 257}};
+                                  {1, 65, 3}, {100, 1, 64}, {64, 2, 300}, {3, 130, 1},  {25, 48, 257},
+                                  {8, 3, 37}, {9, 4, 150},  {5, 576, 9}};
 enum { SETS = sizeof sets / sizeof sets[0], SIZES = sizeof sizes / sizeof sizes[0] };
 
 static bool has(size_t set) {

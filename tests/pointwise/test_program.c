@@ -22,7 +22,7 @@ static void run(const pn_program *program, size_t points, const void *const *in,
 /* ---- every operation --------------------------------------------------------------------------------------------------------- */
 
 /* Largest error in units in the last place: 0.5 for what is rounded correctly (compared after rounding: 0), 1 and its own rounding for
- * SLEEF's functions, 2 for tanh; softplus adds exp, log1p and a sum. float64 adds the error of the C library's own reference. */
+ * SLEEF's functions, 3 for tanh; softplus adds exp, log1p and a sum. float64 adds the error of the C library's own reference. */
 typedef struct op_case {
     double ulps, low, high; /* random operands from [low, high] */
 } op_case;
@@ -31,7 +31,7 @@ static const op_case op_cases[PN_OP_COUNT] = {
     [PN_OP_SQRT] = {0, 0, 9},       [PN_OP_EXP] = {1.5, -20, 20},    [PN_OP_EXPM1] = {1.5, -5, 5},  [PN_OP_LOG] = {1.5, 1e-9, 9},
     [PN_OP_LOG1P] = {1.5, -0.9, 9}, [PN_OP_SIN] = {1.5, -99, 99},    [PN_OP_COS] = {1.5, -99, 99},  [PN_OP_TAN] = {1.5, -99, 99},
     [PN_OP_ASIN] = {1.5, -1, 1},    [PN_OP_ACOS] = {1.5, -1, 1},     [PN_OP_ATAN] = {1.5, -9, 9},   [PN_OP_SINH] = {1.5, -9, 9},
-    [PN_OP_COSH] = {1.5, -9, 9},    [PN_OP_TANH] = {2, -6, 6},       [PN_OP_ERF] = {1.5, -5, 5},    [PN_OP_SOFTPLUS] = {4, -9, 9},
+    [PN_OP_COSH] = {1.5, -9, 9},    [PN_OP_TANH] = {3, -6, 6},       [PN_OP_ERF] = {1.5, -5, 5},    [PN_OP_SOFTPLUS] = {4, -9, 9},
     [PN_OP_ADD] = {0, -9, 9},       [PN_OP_SUB] = {0, -9, 9},        [PN_OP_MUL] = {0, -9, 9},      [PN_OP_DIV] = {0, -9, 9},
     [PN_OP_POW] = {1.5, 0.01, 9},   [PN_OP_ATAN2] = {1.5, -9, 9},    [PN_OP_MIN] = {0, -9, 9},      [PN_OP_MAX] = {0, -9, 9},
     [PN_OP_LT] = {0, -9, 9},        [PN_OP_LE] = {0, -9, 9},         [PN_OP_EQ] = {0, -9, 9},       [PN_OP_SELECT] = {0, -1, 1},
