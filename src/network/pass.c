@@ -126,14 +126,14 @@ static size_t first_trained_layer(const pn_network *network) {
 
 static void count_cost(pn_pass *pass);
 
-/* AUTO on a GPU: tiled unless it cannot be, and evaluations, which are rare, layered. */
+/* AUTO on a GPU: tiled unless it cannot be, and evaluations, which are rare, layered. What was asked for is an error where it cannot be. */
 static pinn_status create_lowering(const pn_pass_spec *spec, pn_pass *pass) {
     const bool cpu = pinn_context_executor(spec->context) == PINN_EXECUTOR_CPU;
     pn_lowering lowering = spec->lowering;
-    if (!cpu && (spec->evaluate || (spec->tiles && strcmp(spec->tiles, "layered") == 0))) lowering = PN_LOWERING_LAYERED;
+    if (!cpu && (spec->evaluate || pn_tiles_layered(spec->tiles))) lowering = PN_LOWERING_LAYERED;
     pass->form = lowering == PN_LOWERING_LAYERED ? &pn_layered_form : cpu ? &pn_tiled_form : &pn_tile_form;
     pinn_status status = pass->form->create(pass);
-    if (status == PINN_UNSUPPORTED && pass->form == &pn_tile_form && lowering == PN_LOWERING_AUTO) {
+    if (status == PINN_UNSUPPORTED && pass->form == &pn_tile_form && lowering == PN_LOWERING_AUTO && pn_tiles_auto(spec->tiles)) {
         snprintf(pass->note, sizeof pass->note, "%s", pinn_error_message());
         pass->form->destroy(pass);
         pass->form = &pn_layered_form;

@@ -34,7 +34,7 @@ typedef struct pn_pass_spec {
     pinn_context *context;
     pn_real real;
     bool tf32;             /* allow tf32 products (GPU only) */
-    pn_lowering lowering;  /* AUTO: tiled; on a GPU layered where a tile does not fit, with a note why in pn_pass_note */
+    pn_lowering lowering;  /* AUTO: tiled; on a GPU layered where no tile fits, with a note why in pn_pass_note */
     const pn_network *network;
     pn_scope *scope;
     pn_ir *ir;             /* adjoints are built in it */
@@ -43,7 +43,8 @@ typedef struct pn_pass_spec {
     pinn_plane *parameters; /* device, [network->parameters] */
     pinn_plane *points;     /* device */
     pinn_plane *scale;      /* training: device, [terms] in `real`: 2*weight/points, so that d loss/d r = scale*r */
-    const char *tiles;      /* tiled on a GPU: NULL or "auto" = by the table; or a choice as pn_pass_tiles gives it */
+    const char *tiles;      /* on a GPU: NULL or "auto" = by the table; "layered"; or a choice as pn_pass_tiles gives it: UNSUPPORTED, with the
+                               reason, when it does not fit the network or the device */
     bool products_fma;      /* tiled on a GPU: products by scalar multiply-adds, the slow oracle of those on tensor cores */
     const char *compile_for; /* layered on the CPU: also compile the kernels that a GPU of this architecture ("sm_90") would run, and
                                 throw them away: a check that needs no GPU. NULL = don't */

@@ -117,7 +117,7 @@ fail:
 }
 
 static pinn_status find_choice(const pn_pass *pass, pn_tile_choice *choice, bool *given) {
-    *given = pass->tiles && strcmp(pass->tiles, "auto") != 0;
+    *given = !pn_tiles_auto(pass->tiles);
     return *given ? pn_tile_choice_parse(pass->tiles, choice) : PINN_OK;
 }
 

@@ -1,4 +1,5 @@
 /* What a step is made of: the point sets' planes, sampler, network pass and step nodes, and their recording. */
+#include "core/tiles.h"
 #include "train/training.h"
 
 /* Columns start at multiples of this many elements, so that every set is aligned for vector loads. */
@@ -138,7 +139,12 @@ pinn_status pn_machinery_create(pinn_training *training) {
     PN_TRY(create_points(training, offset));
     PN_TRY(create_weights(training));
     PN_TRY(create_sampler(training, offset));
-    PN_TRY(create_pass(training, offset, false, &m->pass));
+    status = create_pass(training, offset, false, &m->pass);
+    if (status == PINN_UNSUPPORTED && training->tiles && !pn_tiles_layered(training->tiles)) {
+        PN_TRY(pn_tiles_refused(training));
+        status = create_pass(training, offset, false, &m->pass);
+    }
+    if (status != PINN_OK) goto fail;
     const pn_step_spec spec = {.context = training->context,
                                .real = training->config->real,
                                .parameters = training->network->parameters,

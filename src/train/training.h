@@ -7,6 +7,8 @@
  *   drain.c      the recorded list that carries event rows and snapshots home, its host node, resuming
  *   report.c     result, JSON, plan
  *   step.c       the nodes after the network pass
+ *   tiles.c      who chooses the tiles of a GPU's network pass
+ *   tune.c       measures them
  */
 #ifndef PN_TRAIN_TRAINING_H
 #define PN_TRAIN_TRAINING_H
@@ -42,7 +44,8 @@ struct pinn_training {
     char *stored_machine;  /* the same of the run that is resumed, or NULL */
     char *directory;
     pn_lowering lowering;
-    char *tiles; /* owned; NULL = by the table */
+    char *tiles; /* owned; in their canonical form; NULL = by the model. Once the pass is made: what it uses on a GPU */
+    pn_text tiles_from; /* who gave them, for messages: "PINN_TILES", "configs/heat.toml:5:10: tiles"; empty: nobody, or the checkpoint */
     const char *compile_for; /* borrowed while the training is created */
     uint64_t seed, total_steps, last_step; /* last_step: the smaller of all phases' steps and [stop] step */
     FILE *progress_stream;
@@ -105,6 +108,14 @@ pinn_status pn_machinery_create(pinn_training *training);
 void pn_machinery_destroy(pn_machinery *machinery);
 /* Where each set's columns begin in the points plane, elements, [sets]; returns the plane's elements. */
 size_t pn_points_place(const pn_problem *problem, size_t *offset);
+/* Tiles of the GPU's network pass (tiles.c). Who gives them first is heard: the option, the environment, the file, the checkpoint that is
+ * resumed. What is given and does not fit is an error; a checkpoint's that do not fit another device are chosen anew, with a note. */
+pinn_status pn_tiles_choose(pinn_training *training, const pinn_options *options, bool cpu);
+pinn_status pn_tiles_resume(pinn_training *training, const char *stored);
+/* After the pass could not be made with training->tiles: OK to try without them, or the error to return. */
+pinn_status pn_tiles_refused(pinn_training *training);
+/* Keeps what the pass uses, for later phases and for the config of the run; says so when no tiles fit. */
+pinn_status pn_tiles_settle(pinn_training *training);
 /* A pass over the training points that stores residuals, [set][residuals][points]. The caller destroys it. */
 pinn_status pn_residuals_create(pinn_training *training, pn_pass **out);
 /* Records and builds chunk_graph over the current machinery, draws the fixed points. */
