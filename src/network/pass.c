@@ -140,7 +140,7 @@ static pinn_status create_lowering(const pn_pass_spec *spec, pn_pass *pass) {
         status = pass->form->create(pass);
     }
     if (status == PINN_OK && cpu && spec->compile_for && !spec->evaluate && pass->form == &pn_layered_form) {
-        status = pn_tile_check(pass, spec->compile_for);
+        status = pn_tile_check(pass, spec->compile_for, &pass->check);
         if (status == PINN_UNSUPPORTED) status = PINN_OK; /* this network would run layered */
     }
     return status;
@@ -187,6 +187,7 @@ fail:
 void pn_pass_destroy(pn_pass *pass) {
     if (!pass) return;
     if (pass->form) pass->form->destroy(pass);
+    pn_compilation_drop(pass->check);
     for (size_t g = 0; g < pass->groups; g++) {
         for (size_t l = 0; l < pass->network->layers; l++) {
             if (pass->group[g].forward) pn_program_destroy(pass->group[g].forward[l]);
@@ -206,7 +207,20 @@ void pn_pass_destroy(pn_pass *pass) {
     pn_free(pass);
 }
 
-pinn_status pn_pass_record(pn_pass *pass, pinn_graph *graph) { return pass->form->record(pass, graph); }
+pinn_status pn_pass_finish(pn_pass *pass) {
+    pinn_status status = pass->form->finish ? pass->form->finish(pass) : PINN_OK;
+    if (pass->check) {
+        const pinn_status checked = pn_compilation_end(pass->check, NULL, NULL);
+        if (status == PINN_OK) status = checked;
+        pass->check = NULL;
+    }
+    return status;
+}
+
+pinn_status pn_pass_record(pn_pass *pass, pinn_graph *graph) {
+    pinn_status status = pn_pass_finish(pass);
+    return status == PINN_OK ? pass->form->record(pass, graph) : status;
+}
 
 /* ---- results ------------------------------------------------------------------------------------------------------------------ */
 

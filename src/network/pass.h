@@ -54,10 +54,13 @@ typedef struct pn_pass_spec {
 
 typedef struct pn_pass pn_pass;
 
-/* Allocates all planes (workspace, partials), compiles programs and kernels. Errors also: UNSUPPORTED (tf32 on a CPU), REFUSED with
+/* Allocates all planes (workspace, partials), compiles programs, and lets kernels be compiled in the background. Errors also: UNSUPPORTED (tf32 on a CPU), REFUSED with
  * the bytes needed when memory is short. */
 pinn_status pn_pass_create(const pn_pass_spec *spec, pn_pass **out);
 void pn_pass_destroy(pn_pass *pass);
+/* Waits for the kernels and loads them; errors as of pn_kernel_compile. Recording does it too: call it to have several passes' kernels
+ * compiled at once, and where loading must not happen in between. */
+pinn_status pn_pass_finish(pn_pass *pass);
 /* Appends the pass's nodes; any number of times. */
 pinn_status pn_pass_record(pn_pass *pass, pinn_graph *graph);
 

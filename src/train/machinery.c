@@ -207,8 +207,16 @@ fail:
     return status;
 }
 
+static pinn_status finish_kernels(pinn_training *training, pn_pass *pass) {
+    const double start = pn_clock();
+    const pinn_status status = pn_pass_finish(pass);
+    training->start_kernels += pn_clock() - start;
+    return status;
+}
+
 pinn_status pn_machinery_record(pinn_training *training) {
     pinn_status status;
+    PN_TRY(finish_kernels(training, training->machinery.pass));
     if (any_fixed(training->problem)) {
         PN_TRY(pinn_graph_begin(training->sample_graph));
         PN_TRY(pn_sampler_record(training->machinery.sampler, training->sample_graph, true));
@@ -251,6 +259,14 @@ pinn_status pn_training_create_evaluation(pinn_training *training) {
     pn_pass_spec spec = pass_over(training, &set, 1, training->evaluation_points);
     spec.evaluate = true;
     PN_TRY(pn_pass_create(&spec, &training->evaluation));
+fail:
+    return status;
+}
+
+pinn_status pn_training_record_evaluation(pinn_training *training) {
+    const pn_problem *problem = training->problem;
+    pinn_status status;
+    PN_TRY(finish_kernels(training, training->evaluation));
     PN_TRY(pinn_graph_begin(training->prediction_graph));
     PN_TRY(pn_pass_record(training->evaluation, training->prediction_graph));
     if (!training->has_evaluation) return PINN_OK;

@@ -186,7 +186,9 @@ static pinn_status create_graphs(pinn_training *t) {
 
 static pinn_status create_device_side(pinn_training *training, const pinn_context_options *options) {
     pinn_status status;
+    const double start = pn_clock();
     PN_TRY(pinn_context_create(options, &training->context));
+    training->start_context = pn_clock() - start;
     training->unroll = options->executor == PINN_EXECUTOR_CPU ? 1 : PN_GPU_UNROLL;
     training->longest = PN_LONGEST_CHUNK;
     PN_TRY(create_state(training));
@@ -256,6 +258,8 @@ static pinn_status describe_machine(pinn_training *training) {
 pinn_status pinn_training_create(const pinn_options *options, pinn_training **out) {
     pinn_status status;
     pinn_context_options context = {.message = context_message};
+    const double start = pn_clock();
+    const size_t compiled = pn_compiled_kernels();
     if (!options || !options->config || !out) return pn_fail(PINN_BAD_ARGUMENT, "pinn_training_create needs a config's path");
     if (options->force && options->resume) return pn_fail(PINN_CONFIG, "--force starts anew, --resume goes on: give one of them");
     pinn_training *training = pn_allocate(1, sizeof *training);
@@ -280,13 +284,16 @@ pinn_status pinn_training_create(const pinn_options *options, pinn_training **ou
     PN_TRY(create_network(training));
     PN_TRY(create_device_side(training, &context));
     if (options->resume && training->directory) PN_TRY(pn_training_resume(training));
+    PN_TRY(pn_training_create_evaluation(training)); /* first: its kernels and the step's are compiled at once */
     PN_TRY(pn_phase_begin(training, training->phase));
     PN_TRY(pn_tiles_settle(training));
     PN_TRY(describe_machine(training));
-    PN_TRY(pn_training_create_evaluation(training));
+    PN_TRY(pn_training_record_evaluation(training));
     PN_TRY(pn_drain_create(training));
     if (training->directory) PN_TRY(begin_run(training));
     training->compile_for = NULL; /* a later phase need not */
+    training->start_seconds = pn_clock() - start;
+    training->start_compiled = pn_compiled_kernels() - compiled;
     *out = training;
     return PINN_OK;
 fail:

@@ -89,6 +89,8 @@ struct pinn_training {
     double *row;            /* [1 + row length]: the newest event row, "seconds" inserted after the step */
     uint64_t first_step;    /* where this process began */
     double seconds;         /* training time of this process */
+    double start_seconds, start_context, start_kernels; /* of creating the training: in all, the context alone, waiting for kernels alone */
+    size_t start_compiled;  /* kernels compiled meanwhile; the others came from the cache */
     const char *stop_reason;
 
     /* results, also borrowed by pinn_result */
@@ -122,7 +124,9 @@ pinn_status pn_residuals_create(pinn_training *training, pn_pass **out);
 pinn_status pn_machinery_record(pinn_training *training);
 /* Appends a chunk to a graph that has begun: loops around `unroll` steps and around one. */
 pinn_status pn_chunk_record(const pinn_training *training, pinn_graph *graph, uint32_t unroll);
+/* The evaluation's planes and pass, whose kernels then compile in the background; its graphs. */
 pinn_status pn_training_create_evaluation(pinn_training *training);
+pinn_status pn_training_record_evaluation(pinn_training *training);
 /* Writes the phase's schedule, what falls due when and the stop rules into the settings and the hyper words. */
 pinn_status pn_phase_begin(pinn_training *training, size_t phase);
 /* Lets the next chunks have at most `longest` steps; `plain`: exactly so many. */
