@@ -184,6 +184,47 @@ fail:
     return status;
 }
 
+/* ---- tuning --------------------------------------------------------------------------------------------------------------------- */
+
+pinn_status pn_pass_tilings(const pn_pass *pass, pn_pass_tiling *out, size_t most, size_t *count) {
+    pinn_status status = PINN_OK;
+    pn_tile_limits limits;
+    pn_tile_plan plan = {0};
+    pn_tile_candidate *best = NULL;
+    size_t found = 0;
+    *count = 0;
+    if (pass->form != &pn_tile_form) return PINN_OK;
+    PN_TRY(pn_code_limits(pass->context, &limits.shared_bytes, &limits.processors));
+    PN_TRY(pn_tile_plan_create(pass, &limits, NULL, &plan));
+    best = pn_allocate(most, sizeof *best);
+    if (!best) PN_TRY(PN_NO_MEMORY("the candidates"));
+    found = pn_tile_candidates(pass, &limits, &plan, best, most);
+    for (; *count < found && best[*count].time <= 2.0 * best[0].time; ++*count) {
+        pn_tile_choice_print(&best[*count].choice, out[*count].tiles);
+        out[*count].time = best[*count].time / best[0].time;
+    }
+fail:
+    pn_free(best);
+    pn_tile_plan_free(&plan);
+    return status;
+}
+
+pinn_status pn_pass_compile_tiling(const pn_pass *pass, const char *tiles, pn_compilation **out) {
+    pinn_status status;
+    char architecture[PN_ARCHITECTURE_BYTES];
+    pn_tile_limits limits;
+    pn_tile_plan plan = {0};
+    pn_tile_choice choice;
+    PN_TRY(pn_tile_choice_parse(tiles, &choice));
+    PN_TRY(pn_code_limits(pass->context, &limits.shared_bytes, &limits.processors));
+    PN_TRY(pn_code_architecture(pass->context, architecture));
+    PN_TRY(pn_tile_plan_create(pass, &limits, &choice, &plan));
+    PN_TRY(compile(pass, &plan, architecture, out));
+fail:
+    pn_tile_plan_free(&plan);
+    return status;
+}
+
 static pinn_status tiled_record(pn_pass *pass, pinn_graph *graph) {
     const tiled *w = pass->lowered;
     pinn_plane *reads[PN_BASES], *writes[PN_BASES];
