@@ -11,7 +11,6 @@
 #include "expression/expression.h"
 #include "network/network.h"
 #include "pinn_graph.h"
-#include "pointwise/program.h"
 
 /* Points with one layout and one residual program. */
 typedef struct pn_pass_set {
@@ -75,15 +74,13 @@ const pn_partial *pn_pass_loss_partial(const pn_pass *pass, size_t *count);
 /* Evaluation result: device plane, [set][fields][points] (or [set][residuals][points]) in `real`, sets one after another. */
 pinn_plane *pn_pass_fields(const pn_pass *pass);
 
-/* For tuning: other tiles that the pass, a tiled one on a GPU, could have. Best first by the model, at most `most`, none slower than twice
- * the best; no tiles for a pass of another kind. */
+/* For tuning: tiles that the pass, a tiled one on a GPU, could have. Best first by the model, at most `most`, none slower than twice the best;
+ * none for a pass of another kind. */
 typedef struct pn_pass_tiling {
     char tiles[PN_TILE_CHOICE_BYTES];
     double time; /* by the model, the best is 1 */
 } pn_pass_tiling;
 pinn_status pn_pass_tilings(const pn_pass *pass, pn_pass_tiling *out, size_t most, size_t *count);
-/* Begins to compile the pass's kernel for such tiles, so that it is found in the cache later. */
-pinn_status pn_pass_compile_tiling(const pn_pass *pass, const char *tiles, pn_compilation **out);
 
 /* For plans and benches. */
 typedef struct pn_pass_cost {

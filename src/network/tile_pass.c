@@ -189,39 +189,28 @@ fail:
 pinn_status pn_pass_tilings(const pn_pass *pass, pn_pass_tiling *out, size_t most, size_t *count) {
     pinn_status status = PINN_OK;
     pn_tile_limits limits;
-    pn_tile_plan plan = {0};
     pn_tile_candidate *best = NULL;
-    size_t found = 0;
+    pn_tile_group *group = NULL;
     *count = 0;
     if (pass->form != &pn_tile_form) return PINN_OK;
+    pn_tile_plan scratch = ((const tiled *)pass->lowered)->plan; /* its sizes are overwritten: with groups of its own */
     PN_TRY(pn_code_limits(pass->context, &limits.shared_bytes, &limits.processors));
-    PN_TRY(pn_tile_plan_create(pass, &limits, NULL, &plan));
     best = pn_allocate(most, sizeof *best);
-    if (!best) PN_TRY(PN_NO_MEMORY("the candidates"));
-    found = pn_tile_candidates(pass, &limits, &plan, best, most);
+    group = pn_allocate(pass->groups, sizeof *group);
+    if (!best || !group) {
+        status = PN_NO_MEMORY("the candidates");
+        goto fail;
+    }
+    memcpy(group, scratch.group, pass->groups * sizeof *group);
+    scratch.group = group;
+    const size_t found = pn_tile_candidates(pass, &limits, &scratch, best, most);
     for (; *count < found && best[*count].time <= 2.0 * best[0].time; ++*count) {
         pn_tile_choice_print(&best[*count].choice, out[*count].tiles);
         out[*count].time = best[*count].time / best[0].time;
     }
 fail:
+    pn_free(group);
     pn_free(best);
-    pn_tile_plan_free(&plan);
-    return status;
-}
-
-pinn_status pn_pass_compile_tiling(const pn_pass *pass, const char *tiles, pn_compilation **out) {
-    pinn_status status;
-    char architecture[PN_ARCHITECTURE_BYTES];
-    pn_tile_limits limits;
-    pn_tile_plan plan = {0};
-    pn_tile_choice choice;
-    PN_TRY(pn_tile_choice_parse(tiles, &choice));
-    PN_TRY(pn_code_limits(pass->context, &limits.shared_bytes, &limits.processors));
-    PN_TRY(pn_code_architecture(pass->context, architecture));
-    PN_TRY(pn_tile_plan_create(pass, &limits, &choice, &plan));
-    PN_TRY(compile(pass, &plan, architecture, out));
-fail:
-    pn_tile_plan_free(&plan);
     return status;
 }
 

@@ -211,7 +211,7 @@ static pinn_status misfit(const pn_tile_plan *plan, const pn_tile_limits *limits
     if (plan->shared_bytes > limits->shared_bytes)
         return pn_fail(PINN_UNSUPPORTED, "tiles of %s don't fit: they need %zu bytes of shared memory, the device has %zu", text, plan->shared_bytes,
                        limits->shared_bytes);
-    return pn_fail(PINN_UNSUPPORTED, "tiles of %s don't fit: they need more registers than a multiprocessor has", text);
+    return pn_fail(PINN_UNSUPPORTED, "tiles of %s don't fit: they need more registers than a multiprocessor has, or share columns unevenly", text);
 }
 
 pinn_status pn_tile_plan_create(const pn_pass *pass, const pn_tile_limits *limits, const pn_tile_choice *choice, pn_tile_plan *out) {

@@ -121,14 +121,17 @@ fail:
     return status;
 }
 
-pinn_status pn_residuals_create(pinn_training *training, pn_pass **out) {
+static pinn_status create_another(pinn_training *training, bool residuals, pn_pass **out) {
     size_t *offset = pn_allocate(training->problem->sets, sizeof *offset);
     if (!offset) return PN_NO_MEMORY("the point sets");
     pn_points_place(training->problem, offset);
-    pinn_status status = create_pass(training, offset, true, out);
+    pinn_status status = create_pass(training, offset, residuals, out);
     pn_free(offset);
     return status;
 }
+
+pinn_status pn_residuals_create(pinn_training *training, pn_pass **out) { return create_another(training, true, out); }
+pinn_status pn_candidate_create(pinn_training *training, pn_pass **out) { return create_another(training, false, out); }
 
 pinn_status pn_machinery_create(pinn_training *training) {
     pn_machinery *m = &training->machinery;

@@ -35,11 +35,16 @@ static const char *find_given(pinn_training *training, const pinn_options *optio
     return options->tiles ? options->tiles : environment && *environment ? environment : file->text;
 }
 
+/* A pass with tiles was asked for by its name. */
+static bool with_tiles(const pinn_training *training) {
+    return training->lowering != PN_LOWERING_AUTO && training->lowering != PN_LOWERING_LAYERED;
+}
+
 /* PINN_PASS says the same in other words: the two must not contradict each other. */
 static pinn_status reconcile_lowering(pinn_training *training) {
     const bool layered = pn_tiles_layered(training->tiles);
-    if (training->lowering == PN_LOWERING_TILED && layered)
-        return pn_fail(PINN_CONFIG, "%s: \"layered\" contradicts a tiled pass (PINN_PASS): remove one of the two", pn_text_get(&training->tiles_from));
+    if (with_tiles(training) && layered)
+        return pn_fail(PINN_CONFIG, "%s: \"layered\" contradicts the pass that PINN_PASS asks for: remove one of the two", pn_text_get(&training->tiles_from));
     if (training->lowering != PN_LOWERING_LAYERED || layered) return PINN_OK;
     if (training->tiles)
         pn_note(training, "the layered pass was asked for (PINN_PASS): %s: \"%s\" is not used", pn_text_get(&training->tiles_from), training->tiles);
@@ -68,8 +73,7 @@ pinn_status pn_tiles_resume(pinn_training *training, const char *stored) {
     PN_TRY(pn_tiles_read(tiles, text));
     const bool cpu = pinn_context_executor(training->context) == PINN_EXECUTOR_CPU;
     if (pn_tiles_auto(text) || (training->tiles && (cpu || strcmp(training->tiles, text) == 0))) goto fail;
-    const bool tiled = training->lowering == PN_LOWERING_TILED && pn_tiles_layered(text);
-    if (!training->tiles && !tiled)
+    if (!training->tiles && !(with_tiles(training) && pn_tiles_layered(text)))
         status = keep(training, text);
     else
         pn_note(training, "resuming with tiles \"%s\" (%s) in place of \"%s\": the result will not repeat bit for bit",

@@ -120,6 +120,8 @@ pinn_status pn_tiles_refused(pinn_training *training);
 pinn_status pn_tiles_settle(pinn_training *training);
 /* A pass over the training points that stores residuals, [set][residuals][points]. The caller destroys it. */
 pinn_status pn_residuals_create(pinn_training *training, pn_pass **out);
+/* A pass as the step's own, with training->tiles. The caller destroys it. */
+pinn_status pn_candidate_create(pinn_training *training, pn_pass **out);
 /* Records and builds chunk_graph over the current machinery, draws the fixed points. */
 pinn_status pn_machinery_record(pinn_training *training);
 /* Appends a chunk to a graph that has begun: loops around `unroll` steps and around one. */

@@ -32,17 +32,20 @@ static size_t longest_phase(const pn_config *config) {
     return longest;
 }
 
-/* All kernels at once; afterwards they are in the cache. */
-static pinn_status compile_all(const pinn_training *training, const measured *list, size_t count) {
-    pn_compilation *compilation[MOST_TILINGS] = {NULL};
+/* A pass with each, so that their kernels are compiled at once; afterwards they are in the cache. */
+static pinn_status compile_all(pinn_training *training, measured *list, size_t count) {
+    pn_pass *pass[MOST_TILINGS] = {NULL};
+    char *const own = training->tiles;
     pinn_status status = PINN_OK;
-    for (size_t i = 0; i < count && status == PINN_OK; i++)
-        status = pn_pass_compile_tiling(training->machinery.pass, list[i].tiling.tiles, &compilation[i]);
+    for (size_t i = 0; i < count && status == PINN_OK; i++) {
+        training->tiles = list[i].tiling.tiles;
+        status = pn_candidate_create(training, &pass[i]);
+        if (status == PINN_REFUSED || status == PINN_UNSUPPORTED) status = PINN_OK; /* measuring will tell */
+    }
+    training->tiles = own;
     for (size_t i = 0; i < count; i++) {
-        if (status != PINN_OK)
-            pn_compilation_drop(compilation[i]);
-        else
-            status = pn_compilation_end(compilation[i], NULL, NULL);
+        if (status == PINN_OK && pass[i]) status = pn_pass_finish(pass[i]);
+        pn_pass_destroy(pass[i]);
     }
     return status;
 }
@@ -112,6 +115,11 @@ static pinn_status list_candidates(const pinn_training *training, measured *list
     pn_pass_tiling tiling[MOST_TILINGS];
     pinn_status status = pn_pass_tilings(training->machinery.pass, tiling, MOST_TILINGS, count);
     if (status != PINN_OK) return status;
+    if (*count == 0 && *pn_pass_tiles(training->machinery.pass)) { /* what has tiles but no choice */
+        snprintf(tiling[0].tiles, sizeof tiling[0].tiles, "%s", pn_pass_tiles(training->machinery.pass));
+        tiling[0].time = 1;
+        *count = 1;
+    }
     for (size_t i = 0; i < *count; i++) list[i] = (measured){.tiling = tiling[i], .chosen = i == 0};
     list[*count] = (measured){.tiling = {.tiles = "layered", .time = NAN}, .chosen = *count == 0};
     return PINN_OK;
