@@ -14,12 +14,12 @@
 
 enum { EXIT_FAILED = 1, EXIT_WRONG = 2, EXIT_INTERRUPTED = 130 };
 enum { MOST_ASSIGNMENTS = 256 };
-enum { KEY_SET = 1000, KEY_SEED, KEY_RESUME, KEY_FORCE, KEY_PLAN, KEY_JSON };
+enum { KEY_SET = 1000, KEY_SEED, KEY_RESUME, KEY_FORCE, KEY_PLAN, KEY_TUNE, KEY_JSON };
 
 typedef struct arguments {
     pinn_options options;
     const char *set[MOST_ASSIGNMENTS];
-    bool plan, json;
+    bool plan, tune, json;
 } arguments;
 
 const char *argp_program_version = "pinn-train " PINN_VERSION;
@@ -32,6 +32,7 @@ static const struct argp_option options[] = {
     {"resume", KEY_RESUME, NULL, 0, "Go on from the run directory's checkpoint", 0},
     {"force", KEY_FORCE, NULL, 0, "Overwrite an existing run", 0},
     {"plan", KEY_PLAN, NULL, 0, "Print sizes, memory, operations and the recorded step; train nothing", 0},
+    {"tune", KEY_TUNE, NULL, 0, "Measure the tiles of the GPU's network pass and write the fastest into CONFIG; train nothing", 0},
     {"json", KEY_JSON, NULL, 0, "Print one JSON object at the end on standard output", 0},
     {"quiet", 'q', NULL, 0, "No progress and no notes on standard error", 0},
     {0}};
@@ -63,6 +64,10 @@ static error_t parse_option(int key, char *value, struct argp_state *state) {
     case KEY_RESUME: o->resume = true; break;
     case KEY_FORCE: o->force = true; break;
     case KEY_PLAN: a->plan = o->no_directory = true; break;
+    case KEY_TUNE:
+        a->tune = o->no_directory = true;
+        o->tiles = o->lowering = "auto";
+        break;
     case KEY_JSON: a->json = true; break;
     case ARGP_KEY_ARG:
         if (o->config) argp_error(state, "one config at a time: \"%s\" comes after \"%s\"", value, o->config);
@@ -70,6 +75,8 @@ static error_t parse_option(int key, char *value, struct argp_state *state) {
         break;
     case ARGP_KEY_END:
         if (a->plan && a->json) argp_error(state, "--plan prints text, --json the outcome of a run: give one of them");
+        if (a->tune && (a->plan || a->json || o->resume || o->force || o->directory))
+            argp_error(state, "--tune trains nothing and writes into the config alone: --plan, --json, --out, --resume and --force say otherwise");
         if (!o->config) argp_error(state, "which problem? Give the path of a config, such as configs/heat.toml");
         break;
     default: return ARGP_ERR_UNKNOWN;
@@ -156,19 +163,43 @@ static pinn_status print_plan(const pinn_training *training) {
     return print_text(made, plan);
 }
 
+/* The fastest tiles go into the file that was measured; with --set it was another problem, so then they are only shown. */
+static pinn_status tune(const arguments *a, pinn_training *training) {
+    char *table = NULL, *tiles = NULL;
+    pinn_status status = pinn_training_tune(training, &table, &tiles);
+    if (status == PINN_OK) {
+        printf("%s", table);
+        if (a->options.set_count > 0)
+            printf("fastest, for the problem as --set makes it; write it by hand where it is wanted:\n");
+        else
+            status = pinn_config_set_tiles(a->options.config, tiles);
+        if (a->options.set_count == 0 && status == PINN_OK) printf("written into %s:\n", a->options.config);
+        printf("tiles = \"%s\"\n", tiles);
+        if (fflush(stdout) != 0 && status == PINN_OK) {
+            fprintf(stderr, "pinn-train: cannot write to standard output: %s\n", strerror(errno));
+            status = PINN_IO;
+        }
+    }
+    free(table);
+    free(tiles);
+    return status;
+}
+
 int main(int count, char **argument) {
     arguments a = {.options = {.progress = stderr, .message = note}};
     pinn_training *training = NULL;
     argp_err_exit_status = EXIT_WRONG;
     start(argument);
-    catch_signals();
     a.options.set = a.set;
     argp_parse(&argp, count, argument, 0, NULL, &a);
+    if (!a.tune) catch_signals();
     bool quiet = a.options.progress == NULL;
 
     pinn_status status = pinn_training_create(&a.options, &training);
     if (status == PINN_OK && a.plan)
         status = print_plan(training);
+    else if (status == PINN_OK && a.tune)
+        status = tune(&a, training);
     else if (status == PINN_OK) {
         running = training;
         if (asked) pinn_training_interrupt(training);
@@ -180,7 +211,7 @@ int main(int count, char **argument) {
         fprintf(stderr, "%s\n", pinn_error_message());
     }
     if (a.json && !a.plan && print_json(training, status) != PINN_OK && status == PINN_OK) status = PINN_IO;
-    if (training && !a.plan && !quiet && (status == PINN_OK || status == PINN_INTERRUPTED)) summarise(training);
+    if (training && !a.plan && !a.tune && !quiet && (status == PINN_OK || status == PINN_INTERRUPTED)) summarise(training);
     running = NULL;
     pinn_training_destroy(training);
     return exit_status(status, begun);

@@ -85,6 +85,10 @@ typedef struct pinn_result {
     uint64_t graph_builds, graph_launches; /* of the graph of a chunk of steps: a launch is a chunk */
     double product_operations, pointwise_operations, bytes; /* a step of the network pass */
     size_t parameters, rows;
+    const char *tiles;       /* of the GPU's tiled pass; "" where there are none */
+    double start_seconds;    /* what pinn_training_create took ... */
+    double start_context, start_kernels; /* ... of it the CUDA context and cuBLAS, and waiting for kernels to be compiled and loaded */
+    size_t start_compiled;   /* kernels compiled meanwhile: 0 when all came from the cache */
 } pinn_result;
 
 void pinn_training_result(const pinn_training *training, pinn_result *out);
@@ -92,6 +96,14 @@ void pinn_training_result(const pinn_training *training, pinn_result *out);
 pinn_status pinn_training_json(const pinn_training *training, pinn_status status, char **out);
 /* What would run: sizes, planes, memory, channels a set carries, operations a step, the recorded graph. Owned by the caller (free()). */
 pinn_status pinn_training_plan(const pinn_training *training, char **out);
+
+/* Measures the promising tiles of a GPU's network pass, and the layered pass, each over the steps of the longest phase, and gives the fastest
+ * as the key `tiles` of a problem file takes it. `table` is what a person reads. Both are owned by the caller (free()). The training must write no
+ * run and have tiles "auto"; afterwards it is good for nothing but to be destroyed. Errors also: CONFIG on a CPU. */
+pinn_status pinn_training_tune(pinn_training *training, char **table, char **tiles);
+/* Sets the key `tiles` of a problem file and leaves the rest of its text as it is. Errors: CONFIG, IO; UNSUPPORTED where the file is written in
+ * a way that leaves no safe place for the key. */
+pinn_status pinn_config_set_tiles(const char *config, const char *tiles);
 
 #ifdef __cplusplus
 }

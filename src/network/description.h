@@ -66,6 +66,7 @@ typedef struct pn_lowering_form {
     pinn_status (*create)(pn_pass *pass); /* places buffers and partials, makes pass->lowered */
     void (*destroy)(pn_pass *pass);
     pinn_status (*record)(pn_pass *pass, pinn_graph *graph);
+    pinn_status (*finish)(pn_pass *pass); /* waits for kernels and loads them; any number of times. NULL: there are none */
 } pn_lowering_form;
 
 extern const pn_lowering_form pn_tiled_form, pn_layered_form, pn_tile_form; /* CPU; both; GPU */
@@ -78,6 +79,7 @@ struct pn_pass {
     const char *compile_for; /* borrowed during creation */
     const char *tiles;       /* likewise */
     bool products_fma;       /* tiled on a GPU: no tensor cores, slowly */
+    pn_compilation *check;   /* of compile_for: the tiled kernel, compiled and thrown away */
     char note[160];          /* why AUTO fell back to layered */
     char chosen[96];         /* the tiles in use, as text; "" for the other lowerings */
     size_t terms;

@@ -42,6 +42,7 @@ typedef struct node {
     size_t real_length;   /* elements of a row of real sums */
     size_t *f64_length;   /* [sections] */
     pn_kernel *kernel;    /* NULL on the CPU */
+    pn_compilation *check; /* on the CPU, of compile_for */
 } node;
 
 typedef struct layered {
@@ -306,15 +307,14 @@ static pinn_status place_residual_sums(pn_pass *pass, node *n) {
 }
 
 /* What a GPU of another machine would run: compiled, not kept. */
-static pinn_status check_kernel(const pn_pass *pass, const char *name, const node *n) {
+static pinn_status check_kernel(const pn_pass *pass, const char *name, node *n) {
     pn_text source = {0};
-    size_t bytes;
     pinn_status status;
     const pn_program **program = pn_allocate(n->sections, sizeof *program);
     if (!program) return PN_NO_MEMORY("a kernel's programs");
     for (size_t s = 0; s < n->sections; s++) program[s] = n->section[s].program;
     PN_TRY(pn_kernel_source(name, program, n->sections, &source));
-    PN_TRY(pn_kernel_compile(pn_text_get(&source), pass->compile_for, NULL, &bytes));
+    PN_TRY(pn_compilation_begin(pn_text_get(&source), pass->compile_for, &n->check));
 fail:
     pn_text_free(&source);
     pn_free(program);
@@ -341,7 +341,7 @@ static pinn_status add_pointwise(pn_pass *pass, enum stage stage, size_t l) {
     PN_TRY(allocate_sections(pass, n, stage, l));
     bind_sections(pass, n, stage, l);
     if (pinn_context_executor(pass->context) != PINN_EXECUTOR_CPU)
-        PN_TRY(pn_kernel_create(pass->context, kernel_name, n->section, n->sections, &n->kernel));
+        PN_TRY(pn_kernel_begin(pass->context, kernel_name, n->section, n->sections, &n->kernel));
     else if (pass->compile_for)
         PN_TRY(check_kernel(pass, kernel_name, n));
     if (stage == STAGE_BACKWARD) PN_TRY(place_layer_sums(pass, n, l));
@@ -379,6 +379,7 @@ static void layered_destroy(pn_pass *pass) {
     for (size_t i = 0; i < w->nodes; i++) {
         node *n = w->node[i];
         pn_kernel_destroy(n->kernel);
+        pn_compilation_drop(n->check);
         void *const block[] = {n->section,  n->in,       n->out,          n->in_address,  n->out_address, n->rows,
                                n->real_sum, n->f64_sum,  n->real_address, n->f64_address, n->f64_length};
         for (size_t k = 0; k < sizeof block / sizeof block[0]; k++) pn_free(block[k]);
@@ -421,4 +422,18 @@ fail:
     return status;
 }
 
-const pn_lowering_form pn_layered_form = {"layered", layered_create, layered_destroy, layered_record};
+static pinn_status layered_finish(pn_pass *pass) {
+    const layered *w = pass->lowered;
+    for (size_t i = 0; i < w->nodes; i++) {
+        node *n = w->node[i];
+        pinn_status status = n->kernel ? pn_kernel_finish(n->kernel) : PINN_OK;
+        if (status == PINN_OK && n->check) {
+            status = pn_compilation_end(n->check, NULL, NULL);
+            n->check = NULL;
+        }
+        if (status != PINN_OK) return status;
+    }
+    return PINN_OK;
+}
+
+const pn_lowering_form pn_layered_form = {"layered", layered_create, layered_destroy, layered_record, layered_finish};

@@ -125,21 +125,21 @@ static size_t first_trained_layer(const pn_network *network) {
 
 static void count_cost(pn_pass *pass);
 
-/* AUTO on a GPU: tiled unless it cannot be, and evaluations, which are rare, layered. */
+/* AUTO on a GPU: tiled unless it cannot be, and evaluations, which are rare, layered. What was asked for is an error where it cannot be. */
 static pinn_status create_lowering(const pn_pass_spec *spec, pn_pass *pass) {
     const bool cpu = pinn_context_executor(spec->context) == PINN_EXECUTOR_CPU;
     pn_lowering lowering = spec->lowering;
-    if (!cpu && (spec->evaluate || (spec->tiles && strcmp(spec->tiles, "layered") == 0))) lowering = PN_LOWERING_LAYERED;
+    if (!cpu && (spec->evaluate || pn_tiles_layered(spec->tiles))) lowering = PN_LOWERING_LAYERED;
     pass->form = lowering == PN_LOWERING_LAYERED ? &pn_layered_form : cpu ? &pn_tiled_form : &pn_tile_form;
     pinn_status status = pass->form->create(pass);
-    if (status == PINN_UNSUPPORTED && pass->form == &pn_tile_form && lowering == PN_LOWERING_AUTO) {
+    if (status == PINN_UNSUPPORTED && pass->form == &pn_tile_form && lowering == PN_LOWERING_AUTO && pn_tiles_auto(spec->tiles)) {
         snprintf(pass->note, sizeof pass->note, "%s", pinn_error_message());
         pass->form->destroy(pass);
         pass->form = &pn_layered_form;
         status = pass->form->create(pass);
     }
     if (status == PINN_OK && cpu && spec->compile_for && !spec->evaluate && pass->form == &pn_layered_form) {
-        status = pn_tile_check(pass, spec->compile_for);
+        status = pn_tile_check(pass, spec->compile_for, &pass->check);
         if (status == PINN_UNSUPPORTED) status = PINN_OK; /* this network would run layered */
     }
     return status;
@@ -187,6 +187,7 @@ fail:
 void pn_pass_destroy(pn_pass *pass) {
     if (!pass) return;
     if (pass->form) pass->form->destroy(pass);
+    pn_compilation_drop(pass->check);
     for (size_t g = 0; g < pass->groups; g++) {
         for (size_t l = 0; l < pass->network->layers; l++) {
             if (pass->group[g].forward) pn_program_destroy(pass->group[g].forward[l]);
@@ -206,7 +207,20 @@ void pn_pass_destroy(pn_pass *pass) {
     pn_free(pass);
 }
 
-pinn_status pn_pass_record(pn_pass *pass, pinn_graph *graph) { return pass->form->record(pass, graph); }
+pinn_status pn_pass_finish(pn_pass *pass) {
+    pinn_status status = pass->form->finish ? pass->form->finish(pass) : PINN_OK;
+    if (pass->check) {
+        const pinn_status checked = pn_compilation_end(pass->check, NULL, NULL);
+        if (status == PINN_OK) status = checked;
+        pass->check = NULL;
+    }
+    return status;
+}
+
+pinn_status pn_pass_record(pn_pass *pass, pinn_graph *graph) {
+    pinn_status status = pn_pass_finish(pass);
+    return status == PINN_OK ? pass->form->record(pass, graph) : status;
+}
 
 /* ---- results ------------------------------------------------------------------------------------------------------------------ */
 

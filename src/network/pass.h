@@ -7,6 +7,7 @@
 #ifndef PN_NETWORK_PASS_H
 #define PN_NETWORK_PASS_H
 
+#include "core/tiles.h"
 #include "expression/expression.h"
 #include "network/network.h"
 #include "pinn_graph.h"
@@ -34,7 +35,7 @@ typedef struct pn_pass_spec {
     pinn_context *context;
     pn_real real;
     bool tf32;             /* allow tf32 products (GPU only) */
-    pn_lowering lowering;  /* AUTO: tiled; on a GPU layered where a tile does not fit, with a note why in pn_pass_note */
+    pn_lowering lowering;  /* AUTO: tiled; on a GPU layered where no tile fits, with a note why in pn_pass_note */
     const pn_network *network;
     pn_scope *scope;
     pn_ir *ir;             /* adjoints are built in it */
@@ -43,7 +44,8 @@ typedef struct pn_pass_spec {
     pinn_plane *parameters; /* device, [network->parameters] */
     pinn_plane *points;     /* device */
     pinn_plane *scale;      /* training: device, [terms] in `real`: 2*weight/points, so that d loss/d r = scale*r */
-    const char *tiles;      /* tiled on a GPU: NULL or "auto" = by the table; or a choice as pn_pass_tiles gives it */
+    const char *tiles;      /* on a GPU: NULL or "auto" = by the table; "layered"; or a choice as pn_pass_tiles gives it: UNSUPPORTED, with the
+                               reason, when it does not fit the network or the device */
     bool products_fma;      /* tiled on a GPU: products by scalar multiply-adds, the slow oracle of those on tensor cores */
     const char *compile_for; /* layered on the CPU: also compile the kernels that a GPU of this architecture ("sm_90") would run, and
                                 throw them away: a check that needs no GPU. NULL = don't */
@@ -53,10 +55,13 @@ typedef struct pn_pass_spec {
 
 typedef struct pn_pass pn_pass;
 
-/* Allocates all planes (workspace, partials), compiles programs and kernels. Errors also: UNSUPPORTED (tf32 on a CPU), REFUSED with
+/* Allocates all planes (workspace, partials), compiles programs, and lets kernels be compiled in the background. Errors also: UNSUPPORTED (tf32 on a CPU), REFUSED with
  * the bytes needed when memory is short. */
 pinn_status pn_pass_create(const pn_pass_spec *spec, pn_pass **out);
 void pn_pass_destroy(pn_pass *pass);
+/* Waits for the kernels and loads them; errors as of pn_kernel_compile. Recording does it too: call it to have several passes' kernels
+ * compiled at once, and where loading must not happen in between. */
+pinn_status pn_pass_finish(pn_pass *pass);
 /* Appends the pass's nodes; any number of times. */
 pinn_status pn_pass_record(pn_pass *pass, pinn_graph *graph);
 
@@ -68,6 +73,14 @@ pinn_plane *pn_pass_loss_partials(const pn_pass *pass);
 const pn_partial *pn_pass_loss_partial(const pn_pass *pass, size_t *count);
 /* Evaluation result: device plane, [set][fields][points] (or [set][residuals][points]) in `real`, sets one after another. */
 pinn_plane *pn_pass_fields(const pn_pass *pass);
+
+/* For tuning: tiles that the pass, a tiled one on a GPU, could have. Best first by the model, at most `most`, none slower than twice the best;
+ * none for a pass of another kind. */
+typedef struct pn_pass_tiling {
+    char tiles[PN_TILE_CHOICE_BYTES];
+    double time; /* by the model, the best is 1 */
+} pn_pass_tiling;
+pinn_status pn_pass_tilings(const pn_pass *pass, pn_pass_tiling *out, size_t most, size_t *count);
 
 /* For plans and benches. */
 typedef struct pn_pass_cost {

@@ -7,14 +7,8 @@
 #ifndef PN_NETWORK_TILE_H
 #define PN_NETWORK_TILE_H
 
+#include "core/tiles.h"
 #include "network/description.h"
-
-/* What may be chosen freely. As text "units 5, splits 2, kept in shared, weights all". */
-typedef struct pn_tile_choice {
-    unsigned units, splits; /* of the group with the most channels: units of points a tile, warps that share a unit's columns */
-    bool keep_shared;       /* Z of the hidden layers in shared memory, or in device memory */
-    bool weights_all;       /* all weights in shared memory, or one layer's at a time */
-} pn_tile_choice;
 
 typedef struct pn_tile_limits { /* of the device */
     size_t shared_bytes; /* a block may have */
@@ -52,13 +46,17 @@ typedef struct pn_tile_plan {
 pinn_status pn_tile_plan_create(const pn_pass *pass, const pn_tile_limits *limits, const pn_tile_choice *choice, pn_tile_plan *out);
 void pn_tile_plan_free(pn_tile_plan *plan);
 
-/* "units 5, splits 2, keep shared, weights all" and back. Errors: CONFIG. */
-#define PN_TILE_CHOICE_BYTES 96
-void pn_tile_choice_print(const pn_tile_choice *choice, char text[PN_TILE_CHOICE_BYTES]);
-pinn_status pn_tile_choice_parse(const char *text, pn_tile_choice *out);
+typedef struct pn_tile_candidate {
+    pn_tile_choice choice;
+    double time; /* of a step, by the model: comparable, without unit */
+} pn_tile_candidate;
 
-/* Compiles the kernel that a GPU of this architecture would run for the pass, and throws it away. Errors as of pn_tile_plan_create. */
-pinn_status pn_tile_check(const pn_pass *pass, const char *architecture);
+/* The best choices by the model, at most `most`, the best first; returns how many. `plan`: one of pn_tile_plan_create for the pass, whose
+ * sizes are overwritten. */
+size_t pn_tile_candidates(const pn_pass *pass, const pn_tile_limits *limits, pn_tile_plan *plan, pn_tile_candidate *best, size_t most);
+
+/* Begins to compile the kernel that a GPU of this architecture would run for the pass. Errors as of pn_tile_plan_create. */
+pinn_status pn_tile_check(const pn_pass *pass, const char *architecture, pn_compilation **out);
 
 #define PN_TILE_KERNEL "pn_network_pass"
 /* Appends the kernel's text. It depends on programs, parameter offsets and the plan, not on numbers of points. */

@@ -13,6 +13,7 @@ typedef struct tiled {
     pn_tile_plan plan;
     pinn_operation operation;
     const pn_pass *pass;
+    pn_compilation *compilation; /* until it is finished */
     pn_code *code;
     uint64_t *argument; size_t arguments; /* the kernel's one parameter, a structure of 64-bit words */
     unsigned reads, writes;
@@ -105,25 +106,25 @@ static pinn_status launch(const pinn_run *run) {
 
 /* ---- creation ------------------------------------------------------------------------------------------------------------------- */
 
-/* The kernel's machine code; `image` is the caller's (pn_free). */
-static pinn_status compile(const pn_pass *pass, const pn_tile_plan *plan, const char *architecture, void **image) {
+static pinn_status compile(const pn_pass *pass, const pn_tile_plan *plan, const char *architecture, pn_compilation **out) {
     pinn_status status;
     pn_text source = {0};
     PN_TRY(pn_tile_source(pass, plan, &source));
-    PN_TRY(pn_kernel_compile(pn_text_get(&source), architecture, image, NULL));
+    PN_TRY(pn_compilation_begin(pn_text_get(&source), architecture, out));
 fail:
     pn_text_free(&source);
     return status;
 }
 
 static pinn_status find_choice(const pn_pass *pass, pn_tile_choice *choice, bool *given) {
-    *given = pass->tiles && strcmp(pass->tiles, "auto") != 0;
+    *given = !pn_tiles_auto(pass->tiles);
     return *given ? pn_tile_choice_parse(pass->tiles, choice) : PINN_OK;
 }
 
 static void tiled_destroy(pn_pass *pass) {
     tiled *w = pass->lowered;
     if (!w) return;
+    pn_compilation_drop(w->compilation);
     pn_code_unload(w->code);
     pn_tile_plan_free(&w->plan);
     pn_free(w->argument);
@@ -137,7 +138,6 @@ static pinn_status tiled_create(pn_pass *pass) {
     pn_tile_limits limits = {0};
     pn_tile_choice choice;
     bool given = false;
-    void *image = NULL;
     tiled *w = pn_allocate(1, sizeof *w);
     if (!w) return PN_NO_MEMORY("the network pass");
     pass->lowered = w;
@@ -150,30 +150,67 @@ static pinn_status tiled_create(pn_pass *pass) {
     PN_TRY(find_choice(pass, &choice, &given));
     PN_TRY(pn_tile_plan_create(pass, &limits, given ? &choice : NULL, &w->plan));
     PN_TRY(fill_arguments(pass));
-    PN_TRY(compile(pass, &w->plan, architecture, &image));
-    PN_TRY(pn_code_load(pass->context, PN_TILE_KERNEL, image, &w->code));
-    PN_TRY(pn_code_share(w->code, w->plan.shared_bytes));
+    PN_TRY(compile(pass, &w->plan, architecture, &w->compilation));
     PN_TRY(place_partials(pass));
     pn_tile_choice_print(&w->plan.choice, pass->chosen);
     pass->cost.tile_points = w->plan.points_most;
     pass->cost.tile_groups = w->plan.blocks;
     if (pass->plane[PN_BASE_WORK]) pass->cost.workspace_bytes = pinn_plane_bytes(pass->plane[PN_BASE_WORK]);
 fail:
-    pn_free(image);
-    return status; /* pn_pass_destroy frees what else was made */
+    return status; /* pn_pass_destroy frees what was made */
 }
 
-pinn_status pn_tile_check(const pn_pass *pass, const char *architecture) {
+static pinn_status tiled_finish(pn_pass *pass) {
+    tiled *w = pass->lowered;
+    void *image = NULL;
+    if (!w->compilation) return PINN_OK;
+    pinn_status status = pn_compilation_end(w->compilation, &image, NULL);
+    w->compilation = NULL;
+    if (status == PINN_OK) status = pn_code_load(pass->context, PN_TILE_KERNEL, image, &w->code);
+    if (status == PINN_OK) status = pn_code_share(w->code, w->plan.shared_bytes);
+    pn_free(image);
+    return status;
+}
+
+pinn_status pn_tile_check(const pn_pass *pass, const char *architecture, pn_compilation **out) {
     /* of an A100 and an H200 */
     const pn_tile_limits limits = strcmp(architecture, "sm_80") == 0 ? (pn_tile_limits){163 * 1024, 108} : (pn_tile_limits){227 * 1024, 132};
     pinn_status status;
     pn_tile_plan plan = {0};
-    void *image = NULL;
     PN_TRY(pn_tile_plan_create(pass, &limits, NULL, &plan));
-    PN_TRY(compile(pass, &plan, architecture, &image));
+    PN_TRY(compile(pass, &plan, architecture, out));
 fail:
-    pn_free(image);
     pn_tile_plan_free(&plan);
+    return status;
+}
+
+/* ---- tuning --------------------------------------------------------------------------------------------------------------------- */
+
+pinn_status pn_pass_tilings(const pn_pass *pass, pn_pass_tiling *out, size_t most, size_t *count) {
+    pinn_status status = PINN_OK;
+    pn_tile_limits limits;
+    pn_tile_candidate *best = NULL;
+    pn_tile_group *group = NULL;
+    *count = 0;
+    if (pass->form != &pn_tile_form) return PINN_OK;
+    pn_tile_plan scratch = ((const tiled *)pass->lowered)->plan; /* its sizes are overwritten: with groups of its own */
+    PN_TRY(pn_code_limits(pass->context, &limits.shared_bytes, &limits.processors));
+    best = pn_allocate(most, sizeof *best);
+    group = pn_allocate(pass->groups, sizeof *group);
+    if (!best || !group) {
+        status = PN_NO_MEMORY("the candidates");
+        goto fail;
+    }
+    memcpy(group, scratch.group, pass->groups * sizeof *group);
+    scratch.group = group;
+    const size_t found = pn_tile_candidates(pass, &limits, &scratch, best, most);
+    for (; *count < found && best[*count].time <= 2.0 * best[0].time; ++*count) {
+        pn_tile_choice_print(&best[*count].choice, out[*count].tiles);
+        out[*count].time = best[*count].time / best[0].time;
+    }
+fail:
+    pn_free(group);
+    pn_free(best);
     return status;
 }
 
@@ -183,4 +220,4 @@ static pinn_status tiled_record(pn_pass *pass, pinn_graph *graph) {
     return pinn_graph_operation(graph, &w->operation, &w, sizeof w, pn_pass_planes(pass, w->reads, reads), pn_pass_planes(pass, w->writes, writes));
 }
 
-const pn_lowering_form pn_tile_form = {"tiled", tiled_create, tiled_destroy, tiled_record};
+const pn_lowering_form pn_tile_form = {"tiled", tiled_create, tiled_destroy, tiled_record, tiled_finish};

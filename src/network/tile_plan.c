@@ -5,9 +5,6 @@
  * and a constant for its barriers. */
 #include "network/tile.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "core/memory.h"
 
 enum {
@@ -22,28 +19,6 @@ enum {
 static size_t padded(size_t columns) { return (columns + 7) / 8 * 8; }
 static size_t round_up(size_t value, size_t step) { return (value + step - 1) / step * step; }
 static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
-
-/* ---- the choice as text ------------------------------------------------------------------------------------------------------ */
-
-void pn_tile_choice_print(const pn_tile_choice *choice, char text[PN_TILE_CHOICE_BYTES]) {
-    snprintf(text, PN_TILE_CHOICE_BYTES, "units %u, splits %u, keep %s, weights %s", choice->units, choice->splits,
-             choice->keep_shared ? "shared" : "device", choice->weights_all ? "all" : "one");
-}
-
-pinn_status pn_tile_choice_parse(const char *text, pn_tile_choice *out) {
-    pn_tile_choice choice;
-    char keep[8], weights[8];
-    int length = -1;
-    if (sscanf(text, "units %u, splits %u, keep %7[a-z], weights %7[a-z]%n", &choice.units, &choice.splits, keep, weights, &length) != 4 ||
-        length < 0 || text[length] || (strcmp(keep, "shared") != 0 && strcmp(keep, "device") != 0) ||
-        (strcmp(weights, "all") != 0 && strcmp(weights, "one") != 0) || choice.units == 0 || choice.splits == 0)
-        return pn_fail(PINN_CONFIG, "\"%s\" is no choice of tiles: write \"auto\", \"layered\" or, as --tune does, "
-                                    "\"units 5, splits 2, keep shared, weights all\"", text);
-    choice.keep_shared = strcmp(keep, "shared") == 0;
-    choice.weights_all = strcmp(weights, "all") == 0;
-    *out = choice;
-    return PINN_OK;
-}
 
 /* ---- what the kernel can do ---------------------------------------------------------------------------------------------------- */
 
@@ -221,23 +196,21 @@ static double expected_time(const pn_pass *pass, const pn_tile_plan *plan) {
     return rounds * ((products + pointwise) / busy + barriers + traffic);
 }
 
-static void choose(const pn_pass *pass, const pn_tile_limits *limits, pn_tile_plan *plan, bool *found) {
+size_t pn_tile_candidates(const pn_pass *pass, const pn_tile_limits *limits, pn_tile_plan *plan, pn_tile_candidate *best, size_t most) {
     const size_t tiles = padded(plan->width) / 8;
-    pn_tile_choice best = {0};
-    double least = 0;
-    *found = false;
+    size_t count = 0;
     for (unsigned units = 1; units <= WARPS_MOST; units++)
         for (unsigned splits = 1; units * splits <= WARPS_MOST; splits++)
             for (int memory = 0; memory < 4; memory++) {
                 plan->choice = (pn_tile_choice){units, splits, memory < 2, memory % 2 == 0};
                 if (tiles % splits || units * splits < 4 || !size_plan(pass, limits, plan)) continue; /* no warp with fewer columns */
-                const double time = expected_time(pass, plan);
-                if (*found && time >= least) continue;
-                *found = true;
-                least = time;
-                best = plan->choice;
+                const pn_tile_candidate new = {plan->choice, expected_time(pass, plan)};
+                size_t at = count < most ? count++ : most;
+                for (; at > 0 && best[at - 1].time > new.time; at--)
+                    if (at < most) best[at] = best[at - 1];
+                if (at < most) best[at] = new;
             }
-    plan->choice = best;
+    return count;
 }
 
 /* Most channels first, the sets of a group together. */
@@ -249,9 +222,22 @@ static void order_sets(const pn_pass *pass, size_t *order) {
                 if (pass->member[m].group == g) order[n++] = m;
 }
 
+/* Why a given choice was refused, from how far size_plan came. */
+static pinn_status misfit(const pn_tile_plan *plan, const pn_tile_limits *limits) {
+    char text[PN_TILE_CHOICE_BYTES];
+    pn_tile_choice_print(&plan->choice, text);
+    if (plan->warps > WARPS_MOST)
+        return pn_fail(PINN_UNSUPPORTED, "tiles of %s don't fit: units times splits is at most %d", text, WARPS_MOST);
+    if (plan->choice.splits > padded(plan->width) / 8)
+        return pn_fail(PINN_UNSUPPORTED, "tiles of %s don't fit: a width of %zu has at most %zu splits", text, plan->width, padded(plan->width) / 8);
+    if (plan->shared_bytes > limits->shared_bytes)
+        return pn_fail(PINN_UNSUPPORTED, "tiles of %s don't fit: they need %zu bytes of shared memory, the device has %zu", text, plan->shared_bytes,
+                       limits->shared_bytes);
+    return pn_fail(PINN_UNSUPPORTED, "tiles of %s don't fit: they need more registers than a multiprocessor has, or share columns unevenly", text);
+}
+
 pinn_status pn_tile_plan_create(const pn_pass *pass, const pn_tile_limits *limits, const pn_tile_choice *choice, pn_tile_plan *out) {
     pinn_status status;
-    bool fits = true;
     pn_tile_plan plan = {.group = pn_allocate(pass->groups, sizeof *plan.group), .order = pn_allocate(pass->members, sizeof *plan.order)};
     if (!plan.group || !plan.order) {
         status = PN_NO_MEMORY("the network pass");
@@ -262,13 +248,15 @@ pinn_status pn_tile_plan_create(const pn_pass *pass, const pn_tile_limits *limit
     for (size_t g = 0; g < pass->groups; g++) PN_TRY(pn_describe_kept(pass, &pass->group[g], 2, &plan.group[g].kept));
     order_sets(pass, plan.order);
     for (size_t m = 0; m < pass->members; m++) plan.columns_most = larger(plan.columns_most, pass->member[m].point_columns);
-    if (choice)
+    if (choice) {
         plan.choice = *choice;
-    else
-        choose(pass, limits, &plan, &fits);
-    if (!fits || !size_plan(pass, limits, &plan)) {
-        status = unsupported(choice ? "the chosen tiles don't fit this device" : "a tile of eight points needs more shared memory or registers than there are");
-        goto fail;
+        if (!size_plan(pass, limits, &plan)) PN_TRY(misfit(&plan, limits));
+    } else {
+        pn_tile_candidate best;
+        if (pn_tile_candidates(pass, limits, &plan, &best, 1) == 0)
+            PN_TRY(unsupported("a tile of eight points needs more shared memory or registers than there are"));
+        plan.choice = best.choice;
+        size_plan(pass, limits, &plan); /* as it was when it was found to fit */
     }
     plan.groups = pass->groups;
     *out = plan;

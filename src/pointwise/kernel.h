@@ -3,7 +3,8 @@
  *   kernel_source.c    CUDA C++ text of one program's lane function, and of a whole kernel
  *   kernel_grid.c      which thread does what, for the text and for the launch; the parameter
  *   kernel_cache.c     compiled code on disk
- *   nvrtc_cuda.c       NVRTC;  code_cuda.c  loading and launching;  kernel_cuda.c  the public functions;  kernel_nocuda.c  no CUDA
+ *   nvrtc_cuda.c       NVRTC;  compilation_cuda.c  several at once
+ *   code_cuda.c        loading and launching;  kernel_cuda.c  the public functions;  kernel_nocuda.c  no CUDA
  *
  * A kernel has one parameter, a structure that is an array of 64-bit words: for every group of sections with equal programs, for every
  * section of the group: the addresses of the inputs used, of the stored outputs, of the partial sums in the program's precision and in

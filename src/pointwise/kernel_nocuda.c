@@ -16,6 +16,30 @@ pinn_status pn_kernel_create(pinn_context *context, const char *name, const pn_s
     return without_cuda();
 }
 
+pinn_status pn_kernel_begin(pinn_context *context, const char *name, const pn_section *section, size_t count, pn_kernel **out) {
+    (void)context, (void)name, (void)section, (void)count, (void)out;
+    return without_cuda();
+}
+
+pinn_status pn_kernel_finish(pn_kernel *kernel) {
+    (void)kernel;
+    return without_cuda();
+}
+
+pinn_status pn_compilation_begin(const char *source, const char *architecture, pn_compilation **out) {
+    (void)source, (void)architecture, (void)out;
+    return without_cuda();
+}
+
+pinn_status pn_compilation_end(pn_compilation *compilation, void **cubin, size_t *bytes) {
+    (void)compilation, (void)cubin, (void)bytes;
+    return without_cuda();
+}
+
+void pn_compilation_drop(pn_compilation *compilation) { (void)compilation; }
+
+size_t pn_compiled_kernels(void) { return 0; }
+
 void pn_kernel_destroy(pn_kernel *kernel) { (void)kernel; }
 
 size_t pn_kernel_partial_rows(const pn_kernel *kernel, size_t section) {

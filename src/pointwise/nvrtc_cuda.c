@@ -3,6 +3,7 @@
  * Contraction is off: the text fuses multiply-adds itself. Division, square root and subnormal numbers are IEEE's (the defaults), and
  * elementary functions the accurate ones. */
 #include <nvrtc.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "core/memory.h"
@@ -58,6 +59,9 @@ fail:
     return status;
 }
 
+static atomic_size_t compiled_kernels;
+size_t pn_compiled_kernels(void) { return atomic_load(&compiled_kernels); }
+
 pinn_status pn_kernel_compile(const char *source, const char *architecture, void **cubin, size_t *bytes) {
     pinn_status status;
     pn_text target = {0}, key = {0};
@@ -74,6 +78,7 @@ pinn_status pn_kernel_compile(const char *source, const char *architecture, void
     pn_text_printf(&key, "\n%s", source);
     PN_TRY(pn_text_check(&key));
     if (!pn_cache_find(key.data, &code, &code_bytes)) {
+        atomic_fetch_add(&compiled_kernels, 1);
         PN_TRY(compile(source, option, OPTIONS, strncmp(architecture, "compute_", 8) == 0, &code, &code_bytes));
         pn_cache_keep(key.data, code, code_bytes);
     }

@@ -80,9 +80,23 @@ pinn_status pn_kernel_source(const char *name, const pn_program *const *program,
  * (pn_free). The cache: $PINN_CACHE, $XDG_CACHE_HOME/pinn or ~/.cache/pinn. */
 pinn_status pn_kernel_compile(const char *source, const char *architecture, void **cubin, size_t *bytes);
 
+/* The same in the background, on as many threads as there are processors: begun for all kernels first, waited for afterwards. */
+typedef struct pn_compilation pn_compilation;
+pinn_status pn_compilation_begin(const char *source, const char *architecture, pn_compilation **out);
+/* Waits. Errors as of pn_kernel_compile. The compilation is gone afterwards, whatever the outcome. */
+pinn_status pn_compilation_end(pn_compilation *compilation, void **cubin, size_t *bytes);
+/* Waits, if it has begun, and forgets it. NULL is fine. */
+void pn_compilation_drop(pn_compilation *compilation);
+/* How many kernels this process has compiled: the others came from the cache. */
+size_t pn_compiled_kernels(void);
+
 /* Compiles for the context's device, loads. `section` is copied; programs are borrowed. Errors also: UNSUPPORTED on a CPU context, or
  * when the sections have more operands than one kernel takes (about 4000). */
 pinn_status pn_kernel_create(pinn_context *context, const char *name, const pn_section *section, size_t count, pn_kernel **out);
+/* The same in two parts: the first lets the compilation run in the background; only after the second, which waits for it, may the kernel
+ * be launched. A second finish does nothing. */
+pinn_status pn_kernel_begin(pinn_context *context, const char *name, const pn_section *section, size_t count, pn_kernel **out);
+pinn_status pn_kernel_finish(pn_kernel *kernel);
 void pn_kernel_destroy(pn_kernel *kernel);
 /* Sums leave the kernel as partials, one row per thread block of the section: number of rows of section s, and the row length in
  * elements for real sums (columns of all PN_SUM_POINTS outputs one after another, width each) and for float64 sums. */

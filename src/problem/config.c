@@ -56,6 +56,7 @@ void pn_config_destroy(pn_config *config) {
     pn_free(config->title.text);
     pn_free(config->time.text);
     pn_free(config->precision.text);
+    pn_free(config->tiles.text);
     pn_free(config->reference_file.text);
     pn_free(config->network.kind.text);
     pn_free(config->network.activation.text);

@@ -78,6 +78,7 @@ typedef struct pn_config {
     pn_real real;
     bool tf32;            /* precision = "tf32": float32 with tf32 products */
     uint64_t seed;        /* below 2^63 */
+    pn_string tiles;      /* "auto", "layered", or a choice: core/tiles.h */
     pn_config_coordinate *coordinate; size_t coordinate_count;
     pn_config_named *constant; size_t constant_count;
     pn_config_named *field; size_t field_count; /* value unused */
@@ -125,9 +126,14 @@ void pn_config_destroy(pn_config *config);
 /* The whole config as TOML with every default resolved; reading it back gives the same config. */
 pinn_status pn_config_write(const pn_config *config, pn_text *out);
 /* Keys (dotted) that differ between two resolved TOML texts and may not change on --resume: everything but [stop], [output], [reference],
- * title and larger train steps of the last phase. One a line into `out`, as "constants.alpha: 0.4 -> 0.5" ("(absent)" where a text has
+ * title, tiles and larger train steps of the last phase. One a line into `out`, as "constants.alpha: 0.4 -> 0.5" ("(absent)" where a text has
  * not the key); nothing when resuming is fine. */
 pinn_status pn_config_compare(const char *resolved_old, const char *resolved_new, pn_text *out);
+/* The string under a key of the top level of a resolved TOML text, owned by the caller (pn_free); NULL where there is none. */
+pinn_status pn_config_find_string(const char *resolved, const char *key, char **out);
+/* The file's text with its key `tiles` set to this value and nothing else changed, appended to `out`. Errors: UNSUPPORTED where the file is
+ * written in a way that leaves no safe place for it. */
+pinn_status pn_config_edit_tiles(const pn_config *config, const char *tiles, pn_text *out);
 /* The path of the reference file, which the config must have: as given when absolute, else beside the config. Owned by the caller; NULL without memory. */
 char *pn_config_reference_path(const pn_config *config);
 /* The schema as a Markdown table, for docs/configuration.md. */

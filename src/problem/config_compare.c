@@ -97,6 +97,23 @@ static pinn_status flatten_text(const char *text, flat *out) {
     return out->failed ? PN_NO_MEMORY("comparing configs") : PINN_OK;
 }
 
+pinn_status pn_config_find_string(const char *resolved, const char *key, char **out) {
+    pn_toml *root = NULL;
+    pn_toml_error error;
+    pinn_status status = pn_toml_parse(resolved, strlen(resolved), &error, &root);
+    if (status == PINN_CONFIG) return pn_fail(PINN_CONFIG, "a resolved config: line %u: %s", error.at.line, error.message);
+    if (status != PINN_OK) return status;
+    const pn_toml *node = pn_toml_find(root, key);
+    char *found = NULL;
+    if (node && node->kind == PN_TOML_STRING) {
+        found = pn_duplicate(node->string, strlen(node->string));
+        if (!found) status = PN_NO_MEMORY("a configuration");
+    }
+    pn_toml_destroy(root);
+    if (status == PINN_OK) *out = found;
+    return status;
+}
+
 static const entry *find(const flat *f, const char *key) {
     for (size_t i = 0; i < f->count; i++)
         if (strcmp(f->item[i].key, key) == 0) return &f->item[i];
@@ -106,7 +123,9 @@ static const entry *find(const flat *f, const char *key) {
 /* What a resumed run may change. */
 static bool free_to_change(const entry *old, const entry *new, const flat *f, const flat *g) {
     const char *key = old ? old->key : new->key;
-    if (strncmp(key, "stop.", 5) == 0 || strncmp(key, "output.", 7) == 0 || strncmp(key, "reference.", 10) == 0 || strcmp(key, "title") == 0) return true;
+    if (strncmp(key, "stop.", 5) == 0 || strncmp(key, "output.", 7) == 0 || strncmp(key, "reference.", 10) == 0 || strcmp(key, "title") == 0 ||
+        strcmp(key, "tiles") == 0)
+        return true;
     char steps[48];
     snprintf(steps, sizeof steps, "train.%zu.steps", f->phases - 1);
     return old && new && f->phases == g->phases && strcmp(key, steps) == 0 && new->integer >= old->integer;

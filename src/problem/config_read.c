@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/memory.h"
+#include "core/tiles.h"
 #include "pointwise/jet.h"
 #include "problem/config_internal.h"
 
@@ -463,6 +464,14 @@ static pinn_status read_network(const reader *r, const pn_toml *network) {
     return read_plain(r, fourier, "network.fourier", r->config);
 }
 
+static void check_tiles(const reader *r) {
+    const pn_string *tiles = &r->config->tiles;
+    char canonical[PN_TILE_CHOICE_BYTES];
+    if (pn_tiles_read(tiles->text, canonical) != PINN_OK || !*tiles->text) /* the empty text is an environment variable's "auto", not a file's */
+        pn_diagnose(r->list, tiles->at, "write \"auto\", \"layered\", or a choice as --plan and --tune print it: \"units 5, splits 2, keep shared, weights all\"",
+                    "unknown tiles \"%.80s\"", tiles->text);
+}
+
 static pinn_status read_stop(const reader *r, const pn_toml *stop) {
     const pn_toml *relative_l2 = good(stop, "relative_l2"), *plateau = good(stop, "plateau");
     if (relative_l2) r->config->stop.relative_l2_at = relative_l2->at;
@@ -480,6 +489,7 @@ pinn_status pn_config_fill(pn_config *config, pn_toml *root, pn_diagnostics *lis
     PN_TRY(read_plain(&r, root, "", config));
     config->real = strcmp(config->precision.text, "float64") == 0 ? PN_FLOAT64 : PN_FLOAT32;
     config->tf32 = strcmp(config->precision.text, "tf32") == 0;
+    check_tiles(&r);
     PN_TRY(read_names(&r, root, named));
     PN_TRY(read_sets(&r, root));
     PN_TRY(read_plain(&r, good(root, "reference"), "reference", config));

@@ -195,6 +195,7 @@ pinn_status pn_training_resume(pinn_training *training) {
     PN_TRY(pn_text_check(&path));
     PN_TRY(pn_checkpoint_read_config(path.data, &stored));
     PN_TRY(compare_configs(training, path.data, stored));
+    PN_TRY(pn_tiles_resume(training, stored));
     checkpoint.parameters = pn_allocate(count, bytes);
     checkpoint.moments = pn_allocate(2 * count, bytes);
     if (!checkpoint.parameters || !checkpoint.moments) {

@@ -1,4 +1,5 @@
 /* What a step is made of: the point sets' planes, sampler, network pass and step nodes, and their recording. */
+#include "core/tiles.h"
 #include "train/training.h"
 
 /* Columns start at multiples of this many elements, so that every set is aligned for vector loads. */
@@ -121,14 +122,17 @@ fail:
     return status;
 }
 
-pinn_status pn_residuals_create(pinn_training *training, pn_pass **out) {
+static pinn_status create_another(pinn_training *training, bool residuals, pn_pass **out) {
     size_t *offset = pn_allocate(training->problem->sets, sizeof *offset);
     if (!offset) return PN_NO_MEMORY("the point sets");
     pn_points_place(training->problem, offset);
-    pinn_status status = create_pass(training, offset, true, out);
+    pinn_status status = create_pass(training, offset, residuals, out);
     pn_free(offset);
     return status;
 }
+
+pinn_status pn_residuals_create(pinn_training *training, pn_pass **out) { return create_another(training, true, out); }
+pinn_status pn_candidate_create(pinn_training *training, pn_pass **out) { return create_another(training, false, out); }
 
 pinn_status pn_machinery_create(pinn_training *training) {
     pn_machinery *m = &training->machinery;
@@ -139,7 +143,12 @@ pinn_status pn_machinery_create(pinn_training *training) {
     PN_TRY(create_points(training, offset));
     PN_TRY(create_weights(training));
     PN_TRY(create_sampler(training, offset));
-    PN_TRY(create_pass(training, offset, false, &m->pass));
+    status = create_pass(training, offset, false, &m->pass);
+    if (status == PINN_UNSUPPORTED && training->tiles && !pn_tiles_layered(training->tiles)) {
+        PN_TRY(pn_tiles_refused(training));
+        status = create_pass(training, offset, false, &m->pass);
+    }
+    if (status != PINN_OK) goto fail;
     const pn_step_spec spec = {.context = training->context,
                                .real = training->config->real,
                                .parameters = training->network->parameters,
@@ -202,8 +211,16 @@ fail:
     return status;
 }
 
+static pinn_status finish_kernels(pinn_training *training, pn_pass *pass) {
+    const double start = pn_clock();
+    const pinn_status status = pn_pass_finish(pass);
+    training->start_kernels += pn_clock() - start;
+    return status;
+}
+
 pinn_status pn_machinery_record(pinn_training *training) {
     pinn_status status;
+    PN_TRY(finish_kernels(training, training->machinery.pass));
     if (any_fixed(training->problem)) {
         PN_TRY(pinn_graph_begin(training->sample_graph));
         PN_TRY(pn_sampler_record(training->machinery.sampler, training->sample_graph, true));
@@ -246,6 +263,14 @@ pinn_status pn_training_create_evaluation(pinn_training *training) {
     pn_pass_spec spec = pass_over(training, &set, 1, training->evaluation_points);
     spec.evaluate = true;
     PN_TRY(pn_pass_create(&spec, &training->evaluation));
+fail:
+    return status;
+}
+
+pinn_status pn_training_record_evaluation(pinn_training *training) {
+    const pn_problem *problem = training->problem;
+    pinn_status status;
+    PN_TRY(finish_kernels(training, training->evaluation));
     PN_TRY(pinn_graph_begin(training->prediction_graph));
     PN_TRY(pn_pass_record(training->evaluation, training->prediction_graph));
     if (!training->has_evaluation) return PINN_OK;
@@ -305,6 +330,8 @@ pinn_status pn_phase_begin(pinn_training *training, size_t phase) {
         pn_machinery_destroy(&training->machinery);
         PN_TRY(pn_machinery_create(training));
     }
+    /* At the start: before the step's kernels are waited for, so that all are compiled at once. */
+    if (!training->evaluation) PN_TRY(pn_training_create_evaluation(training));
     training->settings = phase_settings(training, p);
     PN_TRY(pinn_plane_write(training->hyper, 0, &training->settings, sizeof training->settings));
     PN_TRY(pn_machinery_record(training));

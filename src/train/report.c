@@ -35,7 +35,12 @@ void pinn_training_result(const pinn_training *t, pinn_result *out) {
                          .pointwise_operations = cost.pointwise_operations,
                          .bytes = cost.bytes,
                          .parameters = t->network->parameters,
-                         .rows = cost.rows};
+                         .rows = cost.rows,
+                         .tiles = pn_pass_tiles(t->machinery.pass),
+                         .start_seconds = t->start_seconds,
+                         .start_context = t->start_context,
+                         .start_kernels = t->start_kernels,
+                         .start_compiled = t->start_compiled};
 }
 
 static void json_number(pn_text *json, double value) {
@@ -93,6 +98,12 @@ pinn_status pinn_training_json(const pinn_training *training, pinn_status status
         json_string(&json, "executor", r.executor);
         json_string(&json, "precision", r.precision);
         json_string(&json, "lowering", r.lowering);
+        json_string(&json, "tiles", *r.tiles ? r.tiles : NULL);
+        pn_text_string(&json, "\"start\": {");
+        json_value(&json, "seconds", r.start_seconds);
+        json_value(&json, "context", r.start_context);
+        json_value(&json, "kernels", r.start_kernels);
+        pn_text_printf(&json, "\"compiled\": %zu}, ", r.start_compiled);
         pn_text_printf(&json, "\"graph\": {\"builds\": %llu, \"launches\": %llu}, ", (unsigned long long)r.graph_builds,
                        (unsigned long long)r.graph_launches);
         json_string(&json, "run_directory", r.directory);

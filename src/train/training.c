@@ -72,13 +72,6 @@ static pinn_status choose_lowering(pinn_training *training, const pinn_options *
     return PINN_OK;
 }
 
-static pinn_status choose_tiles(pinn_training *training, const pinn_options *options) {
-    const char *tiles = options->tiles ? options->tiles : getenv("PINN_TILES");
-    if (!tiles || !*tiles) return PINN_OK;
-    training->tiles = pn_duplicate(tiles, strlen(tiles));
-    return training->tiles ? PINN_OK : PN_NO_MEMORY("the choice of tiles");
-}
-
 /* A first build is what every run begins with; only building again is worth a line. */
 static void context_message(void *user, const char *line) {
     static const char first[] = "first build";
@@ -194,7 +187,9 @@ static pinn_status create_graphs(pinn_training *t) {
 
 static pinn_status create_device_side(pinn_training *training, const pinn_context_options *options) {
     pinn_status status;
+    const double start = pn_clock();
     PN_TRY(pinn_context_create(options, &training->context));
+    training->start_context = pn_clock() - start;
     training->unroll = options->executor == PINN_EXECUTOR_CPU ? 1 : PN_GPU_UNROLL;
     training->longest = PN_LONGEST_CHUNK;
     PN_TRY(create_state(training));
@@ -264,6 +259,8 @@ static pinn_status describe_machine(pinn_training *training) {
 pinn_status pinn_training_create(const pinn_options *options, pinn_training **out) {
     pinn_status status;
     pinn_context_options context = {.message = context_message};
+    const double start = pn_clock();
+    const size_t compiled = pn_compiled_kernels();
     if (!options || !options->config || !out) return pn_fail(PINN_BAD_ARGUMENT, "pinn_training_create needs a config's path");
     if (options->force && options->resume) return pn_fail(PINN_CONFIG, "--force starts anew, --resume goes on: give one of them");
     pinn_training *training = pn_allocate(1, sizeof *training);
@@ -275,10 +272,10 @@ pinn_status pinn_training_create(const pinn_options *options, pinn_training **ou
     context.message_user = training;
     PN_TRY(choose_device(options, &context));
     PN_TRY(choose_lowering(training, options));
-    PN_TRY(choose_tiles(training, options));
     training->compile_for = options->compile_for;
     PN_TRY(check_isa());
     PN_TRY(read_problem(training, options));
+    PN_TRY(pn_tiles_choose(training, options, context.executor == PINN_EXECUTOR_CPU));
     if (training->config->tf32 && context.executor == PINN_EXECUTOR_CPU) {
         status = pn_fail(PINN_CONFIG, "%s: precision = \"tf32\" needs a GPU; use \"float32\" or \"float64\" on a CPU", options->config);
         goto fail;
@@ -289,11 +286,14 @@ pinn_status pinn_training_create(const pinn_options *options, pinn_training **ou
     PN_TRY(create_device_side(training, &context));
     if (options->resume && training->directory) PN_TRY(pn_training_resume(training));
     PN_TRY(pn_phase_begin(training, training->phase));
+    PN_TRY(pn_tiles_settle(training));
     PN_TRY(describe_machine(training));
-    PN_TRY(pn_training_create_evaluation(training));
+    PN_TRY(pn_training_record_evaluation(training));
     PN_TRY(pn_drain_create(training));
     if (training->directory) PN_TRY(begin_run(training));
     training->compile_for = NULL; /* a later phase need not */
+    training->start_seconds = pn_clock() - start;
+    training->start_compiled = pn_compiled_kernels() - compiled;
     *out = training;
     return PINN_OK;
 fail:
@@ -316,6 +316,7 @@ void pinn_training_destroy(pinn_training *t) {
     for (size_t i = 0; i < sizeof plane / sizeof plane[0]; i++) pinn_plane_destroy(plane[i]);
     pinn_context_destroy(t->context);
     pn_free(t->tiles);
+    pn_text_free(&t->tiles_from);
     pn_layout_free(&t->value_layout);
     pn_network_destroy(t->network);
     pn_problem_destroy(t->problem);

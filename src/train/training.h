@@ -8,6 +8,8 @@
  *   report.c     result, JSON, plan
  *   step.c       the nodes after the network pass
  *   profile.c    what each node of a step takes by itself
+ *   tiles.c      who chooses the tiles of a GPU's network pass
+ *   tune.c       measures them
  */
 #ifndef PN_TRAIN_TRAINING_H
 #define PN_TRAIN_TRAINING_H
@@ -44,7 +46,8 @@ struct pinn_training {
     char *directory;
     pn_lowering lowering;
     bool products_fma;     /* as in pn_pass_spec */
-    char *tiles; /* owned; NULL = by the table */
+    char *tiles; /* owned; in their canonical form; NULL = by the model. Once the pass is made: what it uses on a GPU */
+    pn_text tiles_from; /* who gave them, for messages: "PINN_TILES", "configs/heat.toml:5:10: tiles"; empty: nobody, or the checkpoint */
     const char *compile_for; /* borrowed while the training is created */
     uint64_t seed, total_steps, last_step; /* last_step: the smaller of all phases' steps and [stop] step */
     FILE *progress_stream;
@@ -88,6 +91,8 @@ struct pinn_training {
     double *row;            /* [1 + row length]: the newest event row, "seconds" inserted after the step */
     uint64_t first_step;    /* where this process began */
     double seconds;         /* training time of this process */
+    double start_seconds, start_context, start_kernels; /* of creating the training: in all, the context alone, waiting for kernels alone */
+    size_t start_compiled;  /* kernels compiled meanwhile; the others came from the cache */
     const char *stop_reason;
 
     /* results, also borrowed by pinn_result */
@@ -107,14 +112,27 @@ pinn_status pn_machinery_create(pinn_training *training);
 void pn_machinery_destroy(pn_machinery *machinery);
 /* Where each set's columns begin in the points plane, elements, [sets]; returns the plane's elements. */
 size_t pn_points_place(const pn_problem *problem, size_t *offset);
+/* Tiles of the GPU's network pass (tiles.c). Who gives them first is heard: the option, the environment, the file, the checkpoint that is
+ * resumed. What is given and does not fit is an error; a checkpoint's that do not fit another device are chosen anew, with a note. */
+pinn_status pn_tiles_choose(pinn_training *training, const pinn_options *options, bool cpu);
+pinn_status pn_tiles_resume(pinn_training *training, const char *stored);
+/* After the pass could not be made with training->tiles: OK to try without them, or the error to return. */
+pinn_status pn_tiles_refused(pinn_training *training);
+/* Keeps what the pass uses, for later phases and for the config of the run; says so when no tiles fit. */
+pinn_status pn_tiles_settle(pinn_training *training);
 /* A pass over the training points that stores residuals, [set][residuals][points]. The caller destroys it. */
 pinn_status pn_residuals_create(pinn_training *training, pn_pass **out);
+/* A pass as the step's own, with training->tiles. The caller destroys it. */
+pinn_status pn_candidate_create(pinn_training *training, pn_pass **out);
 /* Records and builds chunk_graph over the current machinery, draws the fixed points. */
 pinn_status pn_machinery_record(pinn_training *training);
 /* Appends a chunk to a graph that has begun: loops around `unroll` steps and around one. */
 pinn_status pn_chunk_record(const pinn_training *training, pinn_graph *graph, uint32_t unroll);
+/* The evaluation's planes and pass, whose kernels then compile in the background; its graphs. */
 pinn_status pn_training_create_evaluation(pinn_training *training);
-/* Writes the phase's schedule, what falls due when and the stop rules into the settings and the hyper words. */
+pinn_status pn_training_record_evaluation(pinn_training *training);
+/* Makes the machinery that the phase needs, the first time the evaluation too; writes the phase's schedule, what falls due when and the stop
+ * rules into the settings and the hyper words. */
 pinn_status pn_phase_begin(pinn_training *training, size_t phase);
 /* Lets the next chunks have at most `longest` steps; `plain`: exactly so many. */
 pinn_status pn_chunk_limit(pinn_training *training, uint64_t longest, bool plain);

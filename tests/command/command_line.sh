@@ -43,12 +43,22 @@ expect 2 'one of them' "$train" --device cpu --force --resume "$heat"
 expect 2 'PINN_GRAPH' env PINN_GRAPH=fast "$train" "$heat"
 expect 2 'PINN_PASS' env PINN_PASS=fast "$train" "$heat"
 
+# tiles are a GPU's: checked everywhere, used there
+expect 2 'PINN_TILES: "fast" is no choice of tiles' env PINN_TILES=fast "$train" --device cpu "$heat"
+expect 2 'unknown tiles "fast"' "$train" --device cpu --set tiles=fast "$heat"
+expect 0 '"layered" is for a GPU and not used on this CPU' "$train" --plan "${quick[@]}" --set tiles=layered "$heat"
+cp "$heat" tune.toml
+expect 2 'tuning measures the tiles of a GPU' "$train" --tune --device cpu tune.toml
+expect 2 '--tune trains nothing' "$train" --tune --plan --device cpu tune.toml
+expect 2 '--tune trains nothing' "$train" --tune --out there --device cpu tune.toml
+expect 0 '' cmp tune.toml "$heat"
+
 # a plan trains nothing and writes nothing
 expect 0 'recorded step' "$train" --plan "${quick[@]}" "$heat"
 [ -e runs ] && { echo "FAILED: --plan wrote runs/"; failures=$((failures + 1)); }
 
 # a run, its files, and that it is not overwritten
-expect 0 '"status": "finished".*"stop_reason": "steps".*"builds": 1,' "$train" "${quick[@]}" --json "$heat"
+expect 0 '"status": "finished".*"stop_reason": "steps".*"tiles": null, "start": \{"seconds": [0-9.e-]+, .*"compiled": 0\}.*"builds": 1,' "$train" "${quick[@]}" --json "$heat"
 for file in events.h5 checkpoint.h5 solution.h5 config.toml; do
     expect 0 '' test -s "runs/heat/$file"
 done

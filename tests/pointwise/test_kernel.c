@@ -189,8 +189,8 @@ static void make_cache(void) {
     setenv("PINN_CACHE", folder, 1);
 }
 
-/* The only file in the cache, or none. */
-static bool cached_file(char path[400]) {
+/* How many files the cache has, and the path of the last one found. */
+static size_t cached_files(char path[400]) {
     DIR *list = opendir(folder);
     size_t count = 0;
     for (struct dirent *entry; list && (entry = readdir(list));)
@@ -199,13 +199,19 @@ static bool cached_file(char path[400]) {
             count++;
         }
     if (list) closedir(list);
+    return count;
+}
+
+/* The only file in the cache, or none. */
+static bool cached_file(char path[400]) {
+    const size_t count = cached_files(path);
     ck_assert_uint_le(count, 1);
     return count == 1;
 }
 
 static void remove_cache(void) {
     char path[400];
-    if (cached_file(path)) unlink(path);
+    while (cached_files(path) > 0) ck_assert_int_eq(unlink(path), 0);
     ck_assert_int_eq(rmdir(folder), 0);
 }
 
@@ -297,6 +303,47 @@ START_TEST(nvrtc_says_what_is_wrong) {
     remove_cache();
 }
 END_TEST
+
+/* More than there are processors, one of them wrong, some forgotten before they are done. */
+START_TEST(several_compile_at_once) {
+    enum { COUNT = 24, WRONG = 5, FORGOTTEN = 7 };
+    pn_compilation *compilation[COUNT] = {NULL};
+    char source[COUNT][128];
+    make_cache();
+    const size_t before = pn_compiled_kernels();
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < COUNT; i++) {
+            snprintf(source[i], sizeof source[i], i == WRONG ? "int f() { return nonsense%d; }" : "extern \"C\" __global__ void kernel%d() {}", i);
+            ck_assert_int_eq(pn_compilation_begin(source[i], "sm_90", &compilation[i]), PINN_OK);
+        }
+        for (int i = COUNT - 1; i >= 0; i--) { /* the last first: waiting does not depend on the order */
+            void *code = NULL, *same = NULL;
+            size_t bytes = 0, same_bytes = 0;
+            if (i % FORGOTTEN == 1) {
+                pn_compilation_drop(compilation[i]);
+                continue;
+            }
+            const pinn_status status = pn_compilation_end(compilation[i], &code, &bytes);
+            if (i == WRONG) {
+                ck_assert_int_eq(status, PINN_DEVICE_FAILED);
+                ck_assert_ptr_nonnull(strstr(pinn_error_message(), "nonsense5"));
+                continue;
+            }
+            ck_assert_msg(status == PINN_OK, "%s", pinn_error_message());
+            ck_assert_int_eq(pn_kernel_compile(source[i], "sm_90", &same, &same_bytes), PINN_OK); /* from the cache */
+            ck_assert_uint_eq(bytes, same_bytes);
+            ck_assert_mem_eq(code, same, bytes);
+            pn_free(code);
+            pn_free(same);
+        }
+    }
+    const size_t compiled = pn_compiled_kernels() - before; /* the wrong one twice, the forgotten at most */
+    ck_assert_uint_ge(compiled, COUNT - 4 + 1);
+    ck_assert_uint_le(compiled, COUNT + 1);
+    pn_compilation_drop(NULL);
+    remove_cache();
+}
+END_TEST
 #else
 START_TEST(nothing_compiles_without_cuda) {
     void *code = NULL;
@@ -323,6 +370,7 @@ int main(void) {
 #ifdef PINN_HAVE_CUDA
     tcase_add_loop_test(compiler, nvrtc_compiles_everything, 0, 6);
     tcase_add_test(compiler, nvrtc_says_what_is_wrong);
+    tcase_add_test(compiler, several_compile_at_once);
 #else
     tcase_add_test(compiler, nothing_compiles_without_cuda);
 #endif

@@ -1,0 +1,51 @@
+/* Tiles as text. See tiles.h. */
+#include "core/tiles.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void pn_tile_choice_print(const pn_tile_choice *choice, char text[PN_TILE_CHOICE_BYTES]) {
+    snprintf(text, PN_TILE_CHOICE_BYTES, "units %u, splits %u, keep %s, weights %s", choice->units, choice->splits,
+             choice->keep_shared ? "shared" : "device", choice->weights_all ? "all" : "one");
+}
+
+/* Digits only and few of them: a sign would read back as another number. */
+static bool plain_numbers(const char *text) {
+    unsigned digits = 0;
+    for (; *text; text++) {
+        digits = *text >= '0' && *text <= '9' ? digits + 1 : 0;
+        if (*text == '-' || *text == '+' || digits > 3) return false;
+    }
+    return true;
+}
+
+pinn_status pn_tile_choice_parse(const char *text, pn_tile_choice *out) {
+    pn_tile_choice choice;
+    char keep[8], weights[8];
+    int length = -1;
+    if (!plain_numbers(text) ||
+        sscanf(text, "units %u, splits %u, keep %7[a-z], weights %7[a-z]%n", &choice.units, &choice.splits, keep, weights, &length) != 4 ||
+        length < 0 || text[length] || (strcmp(keep, "shared") != 0 && strcmp(keep, "device") != 0) ||
+        (strcmp(weights, "all") != 0 && strcmp(weights, "one") != 0) || choice.units == 0 || choice.splits == 0)
+        return pn_fail(PINN_CONFIG, "\"%s\" is no choice of tiles: write \"auto\", \"layered\" or, as --plan and --tune print it, "
+                                    "\"units 5, splits 2, keep shared, weights all\"", text);
+    choice.keep_shared = strcmp(keep, "shared") == 0;
+    choice.weights_all = strcmp(weights, "all") == 0;
+    *out = choice;
+    return PINN_OK;
+}
+
+bool pn_tiles_auto(const char *text) { return !text || !*text || strcmp(text, "auto") == 0; }
+bool pn_tiles_layered(const char *text) { return text && strcmp(text, "layered") == 0; }
+
+pinn_status pn_tiles_read(const char *text, char out[PN_TILE_CHOICE_BYTES]) {
+    pn_tile_choice choice;
+    pinn_status status = PINN_OK;
+    if (pn_tiles_auto(text) || pn_tiles_layered(text))
+        snprintf(out, PN_TILE_CHOICE_BYTES, "%s", pn_tiles_layered(text) ? "layered" : "auto");
+    else {
+        status = pn_tile_choice_parse(text, &choice);
+        if (status == PINN_OK) pn_tile_choice_print(&choice, out);
+    }
+    return status;
+}

@@ -1,0 +1,27 @@
+/* The tiles of the GPU's network pass as text: what the key `tiles` of a problem file, the environment variable PINN_TILES, plans and
+ * checkpoints hold. "auto", "layered", or a choice, "units 5, splits 2, keep shared, weights all". */
+#ifndef PN_CORE_TILES_H
+#define PN_CORE_TILES_H
+
+#include <stdbool.h>
+
+#include "core/status.h"
+
+/* What may be chosen freely; network/tile.h makes sizes of it. */
+typedef struct pn_tile_choice {
+    unsigned units, splits; /* of the group with the most channels: units of points a tile, warps that share a unit's columns */
+    bool keep_shared;       /* Z of the hidden layers in shared memory, or in device memory */
+    bool weights_all;       /* all weights in shared memory, or one layer's at a time */
+} pn_tile_choice;
+
+/* A choice as text and back. Errors: CONFIG. */
+#define PN_TILE_CHOICE_BYTES 96
+void pn_tile_choice_print(const pn_tile_choice *choice, char text[PN_TILE_CHOICE_BYTES]);
+pinn_status pn_tile_choice_parse(const char *text, pn_tile_choice *out);
+
+bool pn_tiles_auto(const char *text);    /* NULL, "" and "auto" */
+bool pn_tiles_layered(const char *text); /* "layered" */
+/* "auto", "layered" or a choice, as a choice is printed. Errors: CONFIG for anything else. */
+pinn_status pn_tiles_read(const char *text, char out[PN_TILE_CHOICE_BYTES]);
+
+#endif

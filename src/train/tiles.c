@@ -1,0 +1,119 @@
+/* Who chooses the tiles of a GPU's network pass, and what is done when they do not fit. A run's bits depend on them, so they stay what they
+ * are from its first step on: later phases keep them, and so does a resumed run. */
+#include "core/tiles.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "train/training.h"
+
+/* Sets training->tiles: NULL for "auto". */
+static pinn_status keep(pinn_training *training, const char *tiles) {
+    char text[PN_TILE_CHOICE_BYTES];
+    pinn_status status = pn_tiles_read(tiles, text);
+    if (status != PINN_OK) return status;
+    pn_free(training->tiles);
+    training->tiles = NULL;
+    if (pn_tiles_auto(text)) return PINN_OK;
+    training->tiles = pn_duplicate(text, strlen(text));
+    return training->tiles ? PINN_OK : PN_NO_MEMORY("the choice of tiles");
+}
+
+/* The option, else the environment, else the file; their name into tiles_from. */
+static const char *find_given(pinn_training *training, const pinn_options *options) {
+    const char *environment = getenv("PINN_TILES");
+    const pn_string *file = &training->config->tiles;
+    pn_text *from = &training->tiles_from;
+    if (options->tiles)
+        pn_text_string(from, "the option \"tiles\"");
+    else if (environment && *environment)
+        pn_text_string(from, "PINN_TILES");
+    else if (file->at.line && file->at.line <= training->config->source.length) /* lines behind the file's are those of --set */
+        pn_text_printf(from, "%s:%u:%u: tiles", training->config->path, file->at.line, file->at.column);
+    else
+        pn_text_string(from, "--set tiles");
+    return options->tiles ? options->tiles : environment && *environment ? environment : file->text;
+}
+
+/* A pass with tiles was asked for by its name. */
+static bool with_tiles(const pinn_training *training) {
+    return training->lowering != PN_LOWERING_AUTO && training->lowering != PN_LOWERING_LAYERED;
+}
+
+/* PINN_PASS says the same in other words: the two must not contradict each other. */
+static pinn_status reconcile_lowering(pinn_training *training) {
+    const bool layered = pn_tiles_layered(training->tiles);
+    if (with_tiles(training) && layered)
+        return pn_fail(PINN_CONFIG, "%s: \"layered\" contradicts the pass that PINN_PASS asks for: remove one of the two", pn_text_get(&training->tiles_from));
+    if (training->lowering != PN_LOWERING_LAYERED || layered) return PINN_OK;
+    if (training->tiles)
+        pn_note(training, "the layered pass was asked for (PINN_PASS): %s: \"%s\" is not used", pn_text_get(&training->tiles_from), training->tiles);
+    pn_text_free(&training->tiles_from);
+    pn_text_string(&training->tiles_from, "PINN_PASS");
+    return keep(training, "layered");
+}
+
+pinn_status pn_tiles_choose(pinn_training *training, const pinn_options *options, bool cpu) {
+    const char *given = find_given(training, options);
+    pinn_status status = keep(training, given);
+    if (status == PINN_CONFIG) return pn_fail_within(status, "%s", pn_text_get(&training->tiles_from));
+    if (status != PINN_OK) return status;
+    if (cpu) {
+        if (training->tiles) pn_note(training, "%s: \"%s\" is for a GPU and not used on this CPU", pn_text_get(&training->tiles_from), training->tiles);
+    } else
+        status = reconcile_lowering(training);
+    if (!training->tiles) pn_text_free(&training->tiles_from);
+    return status == PINN_OK ? pn_text_check(&training->tiles_from) : status;
+}
+
+pinn_status pn_tiles_resume(pinn_training *training, const char *stored) {
+    pinn_status status;
+    char *tiles = NULL, text[PN_TILE_CHOICE_BYTES];
+    PN_TRY(pn_config_find_string(stored, "tiles", &tiles));
+    PN_TRY(pn_tiles_read(tiles, text));
+    const bool cpu = pinn_context_executor(training->context) == PINN_EXECUTOR_CPU;
+    if (pn_tiles_auto(text) || (training->tiles && (cpu || strcmp(training->tiles, text) == 0))) goto fail;
+    if (!training->tiles && !(with_tiles(training) && pn_tiles_layered(text)))
+        status = keep(training, text);
+    else
+        pn_note(training, "resuming with tiles \"%s\" (%s) in place of \"%s\": the result will not repeat bit for bit",
+                training->tiles ? training->tiles : "auto", training->tiles ? pn_text_get(&training->tiles_from) : "PINN_PASS", text);
+fail:
+    pn_free(tiles);
+    return status;
+}
+
+pinn_status pn_tiles_refused(pinn_training *training) {
+    pn_text reason = {0};
+    pinn_status status = PINN_OK;
+    pn_text_string(&reason, pinn_error_message());
+    if (training->tiles_from.length)
+        status = pn_fail(PINN_CONFIG, "%s: %s; write tiles = \"auto\", or let pinn-train --tune find tiles for this problem and device",
+                         pn_text_get(&training->tiles_from), pn_text_get(&reason));
+    else {
+        pn_note(training, "the tiles of the run so far cannot be kept: %s; they are chosen anew: the result will not repeat bit for bit",
+                pn_text_get(&reason));
+        status = keep(training, "auto");
+    }
+    pn_text_free(&reason);
+    return status;
+}
+
+/* The run's config: as the file's, with the tiles the run has. */
+static pinn_status write_resolved(pinn_training *training) {
+    char *tiles = pn_duplicate(training->tiles, strlen(training->tiles));
+    if (!tiles) return PN_NO_MEMORY("the choice of tiles");
+    pn_free(training->config->tiles.text);
+    training->config->tiles.text = tiles;
+    pn_text_free(&training->resolved);
+    return pn_config_write(training->config, &training->resolved);
+}
+
+pinn_status pn_tiles_settle(pinn_training *training) {
+    const pn_pass *pass = training->machinery.pass;
+    pinn_status status = PINN_OK;
+    if (*pn_pass_note(pass)) pn_note(training, "the network pass runs layer by layer: %s", pn_pass_note(pass));
+    if (pinn_context_executor(training->context) != PINN_EXECUTOR_CPU)
+        status = keep(training, *pn_pass_tiles(pass) ? pn_pass_tiles(pass) : "layered");
+    return status == PINN_OK && training->tiles ? write_resolved(training) : status;
+}

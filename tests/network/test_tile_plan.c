@@ -1,0 +1,101 @@
+/* Which tiles fit a GPU and which are promising: sizes only, so no GPU is needed. */
+#include "network/tile.h"
+
+#include "pass_case.h"
+
+static const pass_case burgers = {"burgers", 2, {"x", "t"}, 1, 1, {"u"}, "tanh", 64, 3, 0,
+                                  {{4000, false, {"u_t + u*u_x - 0.01*u_xx"}}, {200, false, {"u"}}}};
+static const pass_case shallow = {"shallow", 1, {"x"}, -1, 1, {"u"}, "tanh", 16, 1, 0, {{100, false, {"u_x - 1"}}}};
+static const pn_tile_limits h200 = {227 * 1024, 132};
+
+static case_run r;
+
+static void open_case(const pass_case *problem) { case_open(&r, problem, PN_FLOAT32, PN_LOWERING_TILED); }
+
+START_TEST(candidates_are_sorted_and_fit) {
+    enum { MOST = 12 };
+    pn_tile_candidate best[MOST], one;
+    pn_tile_plan plan = {0}, again = {0};
+    open_case(&burgers);
+    MUST(pn_tile_plan_create(r.pass, &h200, NULL, &plan));
+    const pn_tile_choice automatic = plan.choice;
+    ck_assert_uint_eq(pn_tile_candidates(r.pass, &h200, &plan, best, MOST), MOST);
+    ck_assert_uint_eq(pn_tile_candidates(r.pass, &h200, &plan, &one, 1), 1);
+    char a[PN_TILE_CHOICE_BYTES], b[PN_TILE_CHOICE_BYTES];
+    pn_tile_choice_print(&automatic, a);
+    pn_tile_choice_print(&best[0].choice, b);
+    ck_assert_str_eq(a, b); /* the first is what "auto" takes ... */
+    pn_tile_choice_print(&one.choice, a);
+    ck_assert_str_eq(a, b); /* ... however many are asked for */
+    for (size_t i = 0; i < MOST; i++) {
+        ck_assert(best[i].time > 0 && (i == 0 || best[i].time >= best[i - 1].time));
+        MUST(pn_tile_plan_create(r.pass, &h200, &best[i].choice, &again));
+        ck_assert_uint_le(again.shared_bytes, h200.shared_bytes);
+        pn_tile_plan_free(&again);
+        pn_tile_choice_print(&best[i].choice, a);
+        for (size_t k = 0; k < i; k++) {
+            pn_tile_choice_print(&best[k].choice, b);
+            ck_assert_str_ne(a, b);
+        }
+    }
+    pn_tile_plan_free(&plan);
+    case_close(&r);
+}
+END_TEST
+
+static const struct {
+    pn_tile_choice choice;
+    pn_tile_limits limits;
+    const char *reason;
+} misfits[] = {{{24, 8, true, true}, {227 * 1024, 132}, "at most 24"},
+               {{1, 9, true, true}, {227 * 1024, 132}, "at most 8 splits"},
+               {{5, 2, true, true}, {48 * 1024, 132}, "shared memory"},
+               {{24, 1, true, true}, {227 * 1024, 132}, "registers"},
+               {{999, 999, true, true}, {227 * 1024, 132}, "at most 24"}};
+
+START_TEST(what_does_not_fit_says_why) {
+    pn_tile_plan plan = {0};
+    open_case(&burgers);
+    ck_assert_int_eq(pn_tile_plan_create(r.pass, &misfits[_i].limits, &misfits[_i].choice, &plan), PINN_UNSUPPORTED);
+    ck_assert_msg(strstr(pinn_error_message(), misfits[_i].reason) && strstr(pinn_error_message(), "tiles of units "), "%s", pinn_error_message());
+    ck_assert_ptr_null(plan.group);
+    case_close(&r);
+}
+END_TEST
+
+START_TEST(no_tiles_for_some_networks) {
+    const pn_tile_choice choice = {1, 1, true, true};
+    pn_tile_plan plan = {0};
+    open_case(&shallow);
+    ck_assert_int_eq(pn_tile_plan_create(r.pass, &h200, NULL, &plan), PINN_UNSUPPORTED);
+    ck_assert_ptr_nonnull(strstr(pinn_error_message(), "one hidden layer"));
+    ck_assert_int_eq(pn_tile_plan_create(r.pass, &h200, &choice, &plan), PINN_UNSUPPORTED);
+    ck_assert_ptr_nonnull(strstr(pinn_error_message(), "one hidden layer"));
+    case_close(&r);
+}
+END_TEST
+
+START_TEST(a_cpu_pass_has_no_tilings) {
+    pn_pass_tiling tiling[2];
+    size_t count = 7;
+    open_case(&burgers);
+    MUST(pn_pass_tilings(r.pass, tiling, 2, &count));
+    ck_assert_uint_eq(count, 0);
+    case_close(&r);
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("tile plan");
+    TCase *tests = tcase_create("plan");
+    tcase_add_test(tests, candidates_are_sorted_and_fit);
+    tcase_add_loop_test(tests, what_does_not_fit_says_why, 0, sizeof misfits / sizeof *misfits);
+    tcase_add_test(tests, no_tiles_for_some_networks);
+    tcase_add_test(tests, a_cpu_pass_has_no_tilings);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
