@@ -9,7 +9,7 @@
 
 enum {
     WARPS_MOST = 24,          /* 768 threads: 85 registers each */
-    REGISTERS = 65536,        /* of a multiprocessor, in sm_80 and later */
+    QUARTER_REGISTERS = 512,  /* a lane has, if it is the only warp on its quarter of a multiprocessor; in sm_80 and later */
     LANE_REGISTERS_MOST = 96, /* of a lane's accumulators, in float32 */
     THREAD_REGISTERS_MOST = 255,
     BARRIERS = 15,            /* of a block, for units of several warps */
@@ -164,9 +164,10 @@ static bool size_plan(const pn_pass *pass, const pn_tile_limits *limits, pn_tile
     if (plan->warps > WARPS_MOST || plan->choice.splits > padded(plan->width) / 8) return false;
     const size_t registers = lane_registers(plan, most, plan->choice.splits) * real;
     /* accumulators, the operand they come from, fragments, the lane functions' own */
-    const size_t thread = 2 * registers + 2 * most * real + 36;
+    const size_t thread = 2 * registers + (2 * most + 44) * real;
     if (padded(plan->width) / 8 % plan->choice.splits || (plan->choice.splits > 1 && plan->choice.units > BARRIERS)) return false;
-    if (registers > LANE_REGISTERS_MOST || thread > THREAD_REGISTERS_MOST || thread * 32 * plan->warps > REGISTERS) return false;
+    const size_t quarter = (plan->warps + 3) / 4; /* warps on the fullest quarter of a multiprocessor */
+    if (registers > LANE_REGISTERS_MOST || thread > THREAD_REGISTERS_MOST || thread * quarter > QUARTER_REGISTERS) return false;
     if (!size_groups(pass, plan)) return false;
     size_memory(pass, plan);
     size_gradient(plan);
@@ -186,7 +187,7 @@ static double expected_time(const pn_pass *pass, const pn_tile_plan *plan) {
     const double rows = (double)plan->rows, width = (double)padded(plan->width), stages = (double)plan->hidden;
     const double m = (double)(most * unit_points(most) / 16), n = (double)((tiles + plan->choice.splits - 1) / plan->choice.splits);
     const double operands = 1.0 + 1.45 * (4.0 * m + 2.0 * n) / (4.5 * m * n);
-    const double busy = warps / (warps + 2.0);                                       /* latencies hidden */
+    const double busy = warps / (warps + 2.5);                                       /* latencies hidden */
     const double products = 3.0 * stages * rows * width * width * operands;          /* multiply-adds */
     const double pointwise = 120.0 * (stages + 1.0) * rows * width;                  /* as many multiply-adds' worth */
     const double barriers = 12.0e4 * stages;
