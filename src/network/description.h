@@ -68,7 +68,7 @@ typedef struct pn_lowering_form {
     pinn_status (*record)(pn_pass *pass, pinn_graph *graph);
 } pn_lowering_form;
 
-extern const pn_lowering_form pn_tiled_form, pn_layered_form, pn_tile_form; /* CPU; both; GPU */
+extern const pn_lowering_form pn_tiled_form, pn_layered_form, pn_tile_form, pn_stream_form; /* CPU; both; GPU; GPU */
 
 struct pn_pass {
     pinn_context *context;       /* borrowed */
@@ -78,7 +78,7 @@ struct pn_pass {
     const char *compile_for; /* borrowed during creation */
     const char *tiles;       /* likewise */
     bool products_fma;       /* tiled on a GPU: no tensor cores, slowly */
-    char note[160];          /* why AUTO fell back to layered */
+    char note[320];          /* why AUTO fell back to layered */
     char chosen[96];         /* the tiles in use, as text; "" for the other lowerings */
     size_t terms;
     size_t rows;                 /* of the stacked matrix */
