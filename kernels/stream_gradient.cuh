@@ -58,66 +58,83 @@ constexpr int SIDE = 128, SLAB_ROWS = 32, FOLD_ROWS = 64;
 constexpr int SLAB_WORDS = PARTS * SLAB_ROWS * SIDE / 2; /* of one operand */
 constexpr int FIRST_SIDES = (FIRST_PADDED + SIDE - 1) / SIDE, SIDES = (PADDED + SIDE - 1) / SIDE;
 
-/* Runs through the slabs of a range of tiles. */
+/* Runs through the slabs of a range of tiles; a tile's last slab may have 16 rows. */
 struct walk {
-    size tile, end, row; /* row: of the tile */
-    int set, rows, at;   /* of the tile: its set and rows; the slab's first row */
+    size tile, end, row; /* row: the slab's first */
+    int set, at, left;   /* of the tile: its set, rows before the slab, rows from the slab on */
 };
 static __device__ __forceinline__ walk walk_from(const arguments &a, size tile, size end) {
     walk w = {tile, end, 0, 0, 0, 0};
     if (tile >= end) return w;
     while (tile >= a.set[w.set].end) w.set++;
-    w.rows = (int)a.set[w.set].rows;
-    w.row = a.set[w.set].row + (tile - (w.set ? a.set[w.set - 1].end : 0)) * w.rows;
+    w.left = (int)a.set[w.set].rows;
+    w.row = a.set[w.set].row + (tile - (w.set ? a.set[w.set - 1].end : 0)) * w.left;
     return w;
 }
 static __device__ __forceinline__ void walk_on(const arguments &a, walk &w) {
-    w.at += SLAB_ROWS;
-    if (w.at < w.rows) return;
+    const int step = w.left < SLAB_ROWS ? w.left : SLAB_ROWS;
+    w.row += step;
+    w.at += step;
+    w.left -= step;
+    if (w.left > 0) return;
     w.at = 0;
-    w.row += w.rows;
     w.tile++;
-    if (w.tile < w.end && w.tile == a.set[w.set].end) w.rows = (int)a.set[++w.set].rows;
+    if (w.tile == w.end) return;
+    if (w.tile == a.set[w.set].end) w.set++;
+    w.left = (int)a.set[w.set].rows;
 }
 
-/* Columns first .. first + SIDE of a slab of array `which`; rows beyond the tile's and columns beyond the array's become zeros. */
-static __device__ __forceinline__ void copy_slab(const arguments &a, const walk &w, int which, int first, word *to) {
-    constexpr int PIECES = SIDE / 8;
-    const int piece = threadIdx.x % PIECES;
+/* One thread's part in copying columns first .. first + SIDE of an array's slabs: pieces of two rows, 16 apart. */
+struct loader {
+    const unsigned char *source;
+    size part_bytes;
+    bool inside; /* columns beyond the array's become zeros */
+};
+constexpr int ROW_BYTES = PITCH * 2, SIDE_BYTES = SIDE * 2, PIECES = SIDE / 8;
+static_assert(SLAB_ROWS == 32 && THREADS / PIECES == 16, "two rows a thread");
+
+static __device__ __forceinline__ loader load_from(const arguments &a, int which, int first) {
+    const int piece = threadIdx.x % PIECES, row = threadIdx.x / PIECES;
     const bool inside = first + 8 * piece < PITCH;
+    return {a.work + a.images + (size)which * PARTS * a.rows * ROW_BYTES + row * ROW_BYTES + (inside ? first + 8 * piece : 0) * 2, a.rows * ROW_BYTES, inside};
+}
+static __device__ __forceinline__ void copy_slab(const loader &l, const walk &w, word *slab) {
+    const unsigned to = shared_address(slab) + threadIdx.x * 16;
+    const unsigned char *from = l.source + w.row * ROW_BYTES;
 #pragma unroll
     for (int part = 0; part < PARTS; part++) {
-        const uint4 *image = (const uint4 *)(a.work + a.images) + ((which * PARTS + part) * a.rows + w.row + w.at) * (PITCH / 8) + first / 8 + piece;
-#pragma unroll
-        for (int row = threadIdx.x / PIECES; row < SLAB_ROWS; row += THREADS / PIECES) {
-            const bool valid = inside && w.at + row < w.rows;
-            copy_chunk_if(valid, shared_address(to + (part * SLAB_ROWS + row) * (SIDE / 2) + piece * 4), valid ? image + row * (PITCH / 8) : image - first / 8 - piece);
-        }
+        copy_chunk_if(l.inside, to + part * SLAB_ROWS * SIDE_BYTES, from + part * l.part_bytes);
+        if (w.left > 16) copy_chunk_if(l.inside, to + (part * SLAB_ROWS + 16) * SIDE_BYTES, from + part * l.part_bytes + 16 * ROW_BYTES);
     }
 }
 
-/* a[part][m] or, of columns, b[part][n]: 16 rows of k from `k` on, columns first + 16 m (8 n). */
-static __device__ __forceinline__ void load_operand_a(const word *slab, int k, int first, word (&a)[PARTS][4][4]) {
-    const int row = k + lane() / 16 * 8 + lane() % 8;
-#pragma unroll
-    for (int part = 0; part < PARTS; part++)
-#pragma unroll
-        for (int m = 0; m < 4; m++)
-            load_transposed(a[part][m], shared_address(slab + (part * SLAB_ROWS + row) * (SIDE / 2) + ((first / 8 + 2 * m + lane() / 8 % 2) ^ lane() % 8) * 4));
+/* What a lane reads of a slab, bytes from its start: of the first 16 rows, 64 columns of A from `first` on, or 32 of dZ. */
+static __device__ __forceinline__ unsigned lane_a(int first, int m) {
+    return (lane() / 16 * 8 + lane() % 8) * SIDE_BYTES + ((first / 8 + 2 * m + lane() / 8 % 2) ^ lane() % 8) * 16;
 }
-static __device__ __forceinline__ void load_operand_b(const word *slab, int k, int first, word (&b)[PARTS][4][2]) {
-    const int row = k + lane() / 8 % 2 * 8 + lane() % 8;
+static __device__ __forceinline__ unsigned lane_dz(int first, int n) {
+    return (lane() / 8 % 2 * 8 + lane() % 8) * SIDE_BYTES + ((first / 8 + 2 * n + lane() / 16) ^ lane() % 8) * 16;
+}
+
+/* part += A^T dZ of 16 rows from row `k` of the slabs on. */
+static __device__ __forceinline__ void multiply_rows(unsigned in, unsigned out, const unsigned (&at_in)[4], const unsigned (&at_out)[2], int k, float (&part)[4][4][4]) {
+    word x[PARTS][4][4], y[PARTS][4][2];
 #pragma unroll
-    for (int part = 0; part < PARTS; part++)
+    for (int p = 0; p < PARTS; p++)
 #pragma unroll
-        for (int n = 0; n < 4; n += 2) {
-            word x[4];
-            load_transposed(x, shared_address(slab + (part * SLAB_ROWS + row) * (SIDE / 2) + ((first / 8 + n + lane() / 16) ^ lane() % 8) * 4));
-            b[part][n][0] = x[0];
-            b[part][n][1] = x[1];
-            b[part][n + 1][0] = x[2];
-            b[part][n + 1][1] = x[3];
+        for (int n = 0; n < 2; n++) {
+            word two[4];
+            load_transposed(two, out + at_out[n] + (p * SLAB_ROWS + k) * SIDE_BYTES);
+            y[p][2 * n][0] = two[0];
+            y[p][2 * n][1] = two[1];
+            y[p][2 * n + 1][0] = two[2];
+            y[p][2 * n + 1][1] = two[3];
         }
+#pragma unroll
+    for (int p = 0; p < PARTS; p++)
+#pragma unroll
+        for (int m = 0; m < 4; m++) load_transposed(x[p][m], in + at_in[m] + (p * SLAB_ROWS + k) * SIDE_BYTES);
+    multiply<0, 4, 4, 4>(x, y, part);
 }
 
 static __device__ __forceinline__ void store_gradient(const float (&sum)[4][4][4], float *gradient, int first_in, int first_out, int rows) {
@@ -144,11 +161,15 @@ static __device__ __forceinline__ void weight_gradients(const arguments &a, word
     const int first_in = corner / SIDES * SIDE, first_out = corner % SIDES * SIDE;
     const int own_in = warp() / 4 * 64, own_out = warp() % 4 * 32; /* 64 x 32 a warp */
     const float *scale_a = (const float *)(a.work + a.image_scale) + (stage - 1) * a.tiles, *scale_dz = scale_a + HIDDEN * a.tiles;
+    const loader loader_a = load_from(a, stage - 1, first_in), loader_dz = load_from(a, HIDDEN + stage - 1, first_out);
+    unsigned at_in[4], at_out[2];
+    for (int m = 0; m < 4; m++) at_in[m] = lane_a(own_in, m);
+    for (int n = 0; n < 2; n++) at_out[n] = lane_dz(own_out, n);
     walk ahead = walk_from(a, a.split[split], a.split[split + 1]), now = ahead;
     const auto fetch = [&](int slot) {
         if (ahead.tile < ahead.end) {
-            copy_slab(a, ahead, stage - 1, first_in, slabs + slot * 2 * SLAB_WORDS);
-            copy_slab(a, ahead, HIDDEN + stage - 1, first_out, slabs + slot * 2 * SLAB_WORDS + SLAB_WORDS);
+            copy_slab(loader_a, ahead, slabs + slot * 2 * SLAB_WORDS);
+            copy_slab(loader_dz, ahead, slabs + slot * 2 * SLAB_WORDS + SLAB_WORDS);
             walk_on(a, ahead);
         }
         copy_commit(); /* a group even if empty: the wait counts groups */
@@ -163,20 +184,14 @@ static __device__ __forceinline__ void weight_gradients(const arguments &a, word
         copy_wait<SLABS - 2>();
         __syncthreads();
         fetch(slot == 0 ? SLABS - 1 : slot - 1);
-        const word *in = slabs + slot * 2 * SLAB_WORDS, *out = in + SLAB_WORDS;
-        if (now.at == 0) {
+        const unsigned in = shared_address(slabs + slot * 2 * SLAB_WORDS), out = in + SLAB_WORDS * 4;
+        if (now.at == 0) { /* the next tile's is on its way while this one is multiplied */
             factor = next_factor;
             if (now.tile + 1 < now.end) next_factor = scale_a[now.tile + 1] * scale_dz[now.tile + 1];
         }
-#pragma unroll
-        for (int k = 0; k < SLAB_ROWS; k += 16)
-            if (now.at + k < now.rows) {
-                word x[PARTS][4][4], y[PARTS][4][2];
-                load_operand_b(out, k, own_out, y);
-                load_operand_a(in, k, own_in, x);
-                multiply<0, 4, 4, 4>(x, y, part);
-            }
-        if ((now.at + SLAB_ROWS) % FOLD_ROWS == 0 || now.at + SLAB_ROWS >= now.rows) {
+        multiply_rows(in, out, at_in, at_out, 0, part);
+        if (now.left > 16) multiply_rows(in, out, at_in, at_out, 16, part);
+        if (now.left <= SLAB_ROWS || (now.at + SLAB_ROWS) % FOLD_ROWS == 0) {
             fold(part, factor, 0, sum);
             clear(part);
         }

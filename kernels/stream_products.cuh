@@ -76,7 +76,16 @@ static __device__ __forceinline__ void multiply(const word (&a)[PARTS][M][4], co
                 for (int n = 0; n < N; n++) mma(c[FIRST_M + m][n], a[part == 0 ? PARTS - 1 : 0][m], b[part == 1 ? PARTS - 1 : 0][n]);
 }
 
-/* sum[m][FIRST_N + n] += factor part[m][n] */
+template <int M, int N> static __device__ __forceinline__ void rescale(float (&c)[M][N][4], float factor) {
+#pragma unroll
+    for (int m = 0; m < M; m++)
+#pragma unroll
+        for (int n = 0; n < N; n++)
+#pragma unroll
+            for (int i = 0; i < 4; i++) c[m][n][i] *= factor;
+}
+
+/* sum[m][first_n + n] += factor part[m][n] */
 template <int M, int N, int ALL>
 static __device__ __forceinline__ void fold(const float (&part)[M][N][4], float factor, int first_n, float (&sum)[M][ALL][4]) {
 #pragma unroll
@@ -155,20 +164,22 @@ static __device__ __forceinline__ void load_rows(const word *tile, int step, wor
             if (FIRST_M + m < ALL) load_matrices(a[part][m], address + (part * ROWS + 16 * (FIRST_M + m)) * PITCH * 2);
 }
 
-/* How a warp's M x N tiles of 16 x 8 are multiplied: PART_N columns of tiles at a time, GROUP_M rows of tiles. */
+/* How a warp's M x N tiles of 16 x 8 are multiplied: PART_N columns of tiles at a time, GROUP_M rows of tiles; folded every FOLD chunks. With
+ * one part all is added up in the tensor cores, at once: what they cut off is far below the rounding of the factors. */
 template <int M, int N> struct product_shape {
-    static constexpr int PART_N = M * N <= 16 ? N : N % 2 == 0 && M <= 8 ? 2 : 1;
-    static constexpr int GROUP_M = M <= 4 ? M : (M + 1) / 2;
-    static constexpr int FOLD = PART_N < N ? 1 : WINDOW_CHUNKS; /* chunks */
+    static constexpr int PART_N = PARTS == 1 || M * N <= 16 ? N : N % 4 == 0 && M <= 4 ? 4 : N % 2 == 0 && M <= 8 ? 2 : 1;
+    static constexpr int GROUP_M = M * N <= 16 && M <= 4 ? M : M <= 2 ? M : M <= 4 ? 2 : (M + 1) / 2 <= 4 ? (M + 1) / 2 : 4;
+    static constexpr int FOLD = PART_N < N ? 1 : WINDOW_CHUNKS;
 };
 
+/* `tile`: the warp's first row; `columns`: its first column. */
 template <int M, int N, int PART_N>
-static __device__ __forceinline__ void multiply_chunk(const word *tile, const word *chunk, int first_step, int first_n, float (&part)[M][PART_N][4]) {
+static __device__ __forceinline__ void multiply_chunk(const word *tile, const word *chunk, int first_step, int columns, float (&part)[M][PART_N][4]) {
     constexpr int GROUP = product_shape<M, N>::GROUP_M;
 #pragma unroll
     for (int step = 0; step < CHUNK_K / 16; step++) {
         word a[PARTS][GROUP][4], b[PARTS][PART_N][2];
-        load_weights<PART_N>(chunk, warp() * 8 * N + 8 * first_n, step, b);
+        load_weights<PART_N>(chunk, columns, step, b);
         load_rows<0, GROUP, M>(tile, first_step + step, a);
         multiply<0, GROUP, M, PART_N>(a, b, part);
         if constexpr (GROUP < M) {
@@ -178,36 +189,37 @@ static __device__ __forceinline__ void multiply_chunk(const word *tile, const wo
     }
 }
 
-/* sum = tile * (the next `chunks` chunks of the stream): M tiles of 16 rows, the warp's N tiles of 8 columns. `down`: the inverse of the
+/* sum = tile * (the next `chunks` chunks of the stream): M tiles of 16 rows, N tiles of 8 columns from `columns` on. `down`: the inverse of the
  * tile's scale, `scale` those of the chunks. */
 template <int M, int N>
-static __device__ __forceinline__ void product(const word *tile, stream &w, word *ring, const float *scale, float down, int chunks, float (&sum)[M][N][4]) {
+static __device__ __forceinline__ void product(const word *tile, int columns, stream &w, word *ring, const float *scale, float down, int chunks,
+                                               float (&sum)[M][N][4]) {
     typedef product_shape<M, N> shape;
     clear(sum);
-#pragma unroll 1
-    for (int c = 0; c < chunks; c += shape::FOLD) {
+    if constexpr (PARTS == 1) {
         const float factor = down * scale[w.at];
-        if constexpr (shape::PART_N < N) {
-            const word *chunk = stream_advance(w, ring);
-#pragma unroll
-            for (int first = 0; first < N; first += shape::PART_N) {
-                float part[M][shape::PART_N][4];
-                clear(part);
-                multiply_chunk<M, N, shape::PART_N>(tile, chunk, c * (CHUNK_K / 16), first, part);
-                fold(part, factor, first, sum);
-            }
-        } else {
-            float part[M][N][4];
-            clear(part);
-            if constexpr (shape::FOLD <= 2) { /* they divide the chunks of any product */
-#pragma unroll
-                for (int i = 0; i < shape::FOLD; i++)
-                    multiply_chunk<M, N, N>(tile, stream_advance(w, ring), (c + i) * (CHUNK_K / 16), 0, part);
-            } else
 #pragma unroll 1
-                for (int i = c; i < chunks && i < c + shape::FOLD; i++)
-                    multiply_chunk<M, N, N>(tile, stream_advance(w, ring), i * (CHUNK_K / 16), 0, part);
-            fold(part, factor, 0, sum);
+        for (int c = 0; c < chunks; c++) multiply_chunk<M, N, N>(tile, stream_advance(w, ring), c * (CHUNK_K / 16), columns, sum);
+        rescale(sum, factor);
+    } else
+#pragma unroll 1
+        for (int c = 0; c < chunks; c += shape::FOLD) { /* FOLD divides the chunks of any product */
+            const float factor = down * scale[w.at];
+            if constexpr (shape::PART_N < N) {
+                const word *chunk = stream_advance(w, ring);
+#pragma unroll
+                for (int first = 0; first < N; first += shape::PART_N) {
+                    float part[M][shape::PART_N][4];
+                    clear(part);
+                    multiply_chunk<M, N, shape::PART_N>(tile, chunk, c * (CHUNK_K / 16), columns + 8 * first, part);
+                    fold(part, factor, first, sum);
+                }
+            } else {
+                float part[M][N][4];
+                clear(part);
+#pragma unroll
+                for (int i = 0; i < shape::FOLD; i++) multiply_chunk<M, N, N>(tile, stream_advance(w, ring), (c + i) * (CHUNK_K / 16), columns, part);
+                fold(part, factor, 0, sum);
+            }
         }
-    }
 }

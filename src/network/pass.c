@@ -140,13 +140,13 @@ static pinn_status check_kernels(const pn_pass *pass, const char *architecture) 
  * which are rare, layered. */
 static size_t list_forms(const pn_pass_spec *spec, const pn_lowering_form *form[3]) {
     const bool cpu = pinn_context_executor(spec->context) == PINN_EXECUTOR_CPU, layered = spec->tiles && strcmp(spec->tiles, "layered") == 0;
-    const bool tiles = spec->tiles && strcmp(spec->tiles, "auto") != 0;
+    const bool tiles = spec->tiles && strcmp(spec->tiles, "auto") != 0, rows = tiles && strncmp(spec->tiles, "rows ", 5) == 0;
     size_t count = 0, width = 0;
     for (size_t l = 0; l < spec->network->layers; l++)
         if (spec->network->layer[l].out > width) width = spec->network->layer[l].out;
     if (spec->lowering == PN_LOWERING_LAYERED || (!cpu && (spec->evaluate || layered)))
         form[count++] = &pn_layered_form;
-    else if (spec->lowering == PN_LOWERING_STREAMED)
+    else if (spec->lowering == PN_LOWERING_STREAMED || (spec->lowering == PN_LOWERING_AUTO && !cpu && rows))
         form[count++] = &pn_stream_form;
     else if (cpu)
         form[count++] = &pn_tiled_form;

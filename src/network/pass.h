@@ -44,7 +44,7 @@ typedef struct pn_pass_spec {
     pinn_plane *parameters; /* device, [network->parameters] */
     pinn_plane *points;     /* device */
     pinn_plane *scale;      /* training: device, [terms] in `real`: 2*weight/points, so that d loss/d r = scale*r */
-    const char *tiles;      /* tiled on a GPU: NULL or "auto" = by the table; or a choice as pn_pass_tiles gives it */
+    const char *tiles;      /* tiled or streamed on a GPU: NULL or "auto" = by the table; or a choice as pn_pass_tiles gives it */
     bool products_fma;      /* tiled on a GPU: products by scalar multiply-adds, the slow oracle of those on tensor cores */
     const char *compile_for; /* layered on the CPU: also compile the kernels that a GPU of this architecture ("sm_90") would run, and
                                 throw them away: a check that needs no GPU. NULL = don't */

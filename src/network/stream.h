@@ -17,8 +17,8 @@ typedef struct pn_stream_limits { /* of the device */
 } pn_stream_limits;
 
 typedef struct pn_stream_group {
-    unsigned units;
-    size_t points, rows; /* of a tile */
+    unsigned units, row_warps; /* units of points a warp, warps one below the other */
+    size_t points, rows;       /* of a tile */
 } pn_stream_group;
 
 enum { /* as in the kernels' text */
@@ -46,6 +46,7 @@ typedef struct pn_stream_plan {
     size_t sum_vectors;        /* summed by vector: trained ones and the output weights */
     bool first_trained;
     size_t rows, points_most, columns_most; /* of a tile */
+    size_t row_warps_most, raw_most;        /* raw_most: rows of partial fields */
     size_t tiles, all_rows;    /* of all point sets */
     size_t keep_tiles;         /* of 16 x 8 a warp, for each stage kept */
     size_t gradient_row;       /* elements */

@@ -2,6 +2,7 @@
  *
  * Partials. Every block of the pass writes one row of the gradient's partials and one of the losses'; a row holds the summed vectors, the output
  * weights and the output bias. The weight gradients of the hidden layers follow, `splits` rows each. */
+#include <stdio.h>
 #include <string.h>
 
 #include "core/memory.h"
@@ -199,6 +200,7 @@ static pinn_status streamed_create(pn_pass *pass) {
     PN_TRY(load_kernel(pass, 1, image, PN_STREAM_PASS, w->plan.shared_bytes));
     PN_TRY(load_kernel(pass, 2, image, PN_STREAM_GRADIENT, w->plan.gradient_shared_bytes));
     PN_TRY(fill_arguments(pass));
+    snprintf(pass->chosen, sizeof pass->chosen, "rows %zu", w->plan.rows);
     pass->cost.tile_points = w->plan.points_most;
     pass->cost.tile_groups = w->plan.blocks;
     pass->cost.workspace_bytes = w->plan.work_bytes;

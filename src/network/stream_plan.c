@@ -1,6 +1,8 @@
 /* Sizes of the streamed pass: a function of the problem and of the device's sizes alone, so that a run repeats its bits. */
 #include "network/stream.h"
 
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "core/memory.h"
@@ -8,8 +10,10 @@
 enum {
     COLUMNS_STEP = 8 * PN_STREAM_WARPS, /* every warp has as many tiles of 8 columns */
     COLUMNS_MOST = 256,
-    LANE_TILES = 16,                    /* a lane's tiles of 16 x 8 in a product: 64 accumulators, twice */
-    ROW_TILES_MOST = 8,                 /* of 16 rows */
+    WARP_TILES_MOST = 32,               /* of 16 x 8 a warp: 128 accumulators a lane */
+    ROW_TILES_MOST = 8,                 /* of 16 rows a warp */
+    ROW_WARPS_MOST = 2,
+    ROWS_STEP = 16, ROWS_MOST = 256,
     STAGES_MOST = 4,
     STAGES_LEAST = 2,
     SLABS_MOST = 5,
@@ -76,18 +80,48 @@ static void size_weights(const pn_pass *pass, pn_stream_plan *plan) {
 
 /* ---- tiles ------------------------------------------------------------------------------------------------------------------------ */
 
-static pinn_status size_groups(const pn_pass *pass, pn_stream_plan *plan) {
-    const size_t column_tiles = plan->padded / COLUMNS_STEP, wanted = LANE_TILES / column_tiles < ROW_TILES_MOST ? LANE_TILES / column_tiles : ROW_TILES_MOST;
+/* Reads of shared memory a step of 16 values of k takes, in matrices of 16 x 16: rows again for each part of the columns (PART_N in
+ * kernels/stream_products.cuh). */
+static size_t count_reads(const pn_stream_plan *plan, size_t m, size_t n) {
+    const size_t part = plan->parts == 1 || m * n <= 16 ? n : n % 4 == 0 && m <= 4 ? 4 : n % 2 == 0 ? 2 : 1;
+    return m * (n / part) + (n + 1) / 2;
+}
+
+/* Units and warps for tiles of about `rows` rows: the most that are not more, and of those with the fewest reads. */
+static bool size_group(const pn_stream_plan *plan, size_t channels, size_t rows, pn_stream_group *out) {
+    const size_t tiles = channels % 2 ? channels : channels / 2;
+    size_t best_rows = 0, best_reads = 0;
+    for (unsigned row_warps = 1; row_warps <= ROW_WARPS_MOST; row_warps++)
+        for (unsigned units = 1; units * tiles <= ROW_TILES_MOST; units++) {
+            const size_t m = units * tiles, n = plan->padded / COLUMNS_STEP * row_warps, own = row_warps * m * 16;
+            if (m * n > WARP_TILES_MOST || (own > rows && best_rows > 0 && own >= best_rows) || own < (best_rows > rows ? 0 : best_rows)) continue;
+            const size_t reads = count_reads(plan, m, n);
+            if (own == best_rows && reads >= best_reads) continue;
+            best_rows = own;
+            best_reads = reads;
+            *out = (pn_stream_group){units, row_warps, row_warps * units * (channels % 2 ? 16 : 8), own};
+        }
+    return best_rows > 0;
+}
+
+static bool size_groups(const pn_pass *pass, pn_stream_plan *plan, size_t rows) {
+    plan->rows = plan->points_most = plan->keep_tiles = plan->row_warps_most = plan->raw_most = plan->tiles = plan->all_rows = 0;
     for (size_t g = 0; g < pass->groups; g++) {
-        const size_t channels = pass->group[g].channels, tiles = channels % 2 ? channels : channels / 2;
-        if (tiles > ROW_TILES_MOST) return unsupported("a point set has too many channels");
-        const unsigned units = tiles < wanted ? (unsigned)(wanted / tiles) : 1;
-        plan->group[g] = (pn_stream_group){units, units * (channels % 2 ? 16 : 8), units * tiles * 16};
-        plan->rows = larger(plan->rows, plan->group[g].rows);
-        plan->points_most = larger(plan->points_most, plan->group[g].points);
-        plan->keep_tiles = larger(plan->keep_tiles, units * tiles * column_tiles);
+        pn_stream_group *group = &plan->group[g];
+        if (!size_group(plan, pass->group[g].channels, rows, group)) return false;
+        plan->rows = larger(plan->rows, group->rows);
+        plan->points_most = larger(plan->points_most, group->points);
+        plan->row_warps_most = larger(plan->row_warps_most, group->row_warps);
+        plan->raw_most = larger(plan->raw_most, PN_STREAM_WARPS / group->row_warps * group->rows);
+        plan->keep_tiles = larger(plan->keep_tiles, group->rows / 16 * (plan->padded / 8) / PN_STREAM_WARPS);
     }
-    return PINN_OK;
+    for (size_t i = 0; i < pass->members; i++) {
+        const pn_stream_group *group = &plan->group[pass->member[i].group];
+        const size_t tiles = (pass->member[i].points + group->points - 1) / group->points;
+        plan->tiles += tiles;
+        plan->all_rows += tiles * group->rows;
+    }
+    return plan->points_most <= PN_STREAM_THREADS;
 }
 
 static void order_members(const pn_pass *pass, pn_stream_plan *plan) {
@@ -102,13 +136,7 @@ static void order_members(const pn_pass *pass, pn_stream_plan *plan) {
         }
         plan->order[at] = i;
     }
-    for (size_t i = 0; i < pass->members; i++) {
-        const pn_stream_group *group = &plan->group[pass->member[i].group];
-        const size_t tiles = (pass->member[i].points + group->points - 1) / group->points;
-        plan->tiles += tiles;
-        plan->all_rows += tiles * group->rows;
-        plan->columns_most = larger(plan->columns_most, pass->member[i].point_columns);
-    }
+    for (size_t i = 0; i < pass->members; i++) plan->columns_most = larger(plan->columns_most, pass->member[i].point_columns);
 }
 
 /* ---- memory ---------------------------------------------------------------------------------------------------------------------- */
@@ -119,20 +147,57 @@ static size_t shared_bytes(const pn_pass *pass, const pn_stream_plan *p, unsigne
     const size_t vector = larger(p->padded, round_up(p->first_lanes, COLUMNS_STEP));
     const size_t halves = p->parts * (stages * p->padded * PN_STREAM_CHUNK_K + p->rows * p->pitch);
     const size_t doubles = PN_STREAM_WARPS * pass->terms;
-    const size_t words = p->chunks + (vector_rows + fields) * vector + p->sum_vectors * vector + (PN_STREAM_WARPS + 1) * p->rows * fields + fields +
+    const size_t words = p->chunks + (vector_rows + fields + p->row_warps_most * p->sum_vectors) * vector + (p->raw_most + p->rows) * fields + fields +
                          pass->terms + p->points_most * p->columns_most + PN_STREAM_WARPS * (fields + 1);
     return round_up(2 * halves + 8 * doubles + 4 * words, 128);
 }
 
-static pinn_status size_shared(const pn_pass *pass, const pn_stream_limits *limits, pn_stream_plan *plan) {
+static void size_shared(const pn_pass *pass, const pn_stream_limits *limits, pn_stream_plan *plan) {
     const size_t slab = 2 * plan->parts * SLAB_ROWS * PN_STREAM_SIDE * 2;
     plan->stages = STAGES_MOST;
     while (plan->stages > STAGES_LEAST && shared_bytes(pass, plan, plan->stages) > limits->shared_bytes) plan->stages--;
     plan->shared_bytes = shared_bytes(pass, plan, plan->stages);
     plan->slabs = limits->shared_bytes / slab < SLABS_MOST ? (unsigned)(limits->shared_bytes / slab) : SLABS_MOST;
     plan->gradient_shared_bytes = plan->slabs * slab;
-    if (plan->shared_bytes <= limits->shared_bytes && plan->slabs >= 2) return PINN_OK;
-    return pn_fail(PINN_UNSUPPORTED, "no streamed pass: a tile needs %zu bytes of shared memory, a block has %zu", plan->shared_bytes, limits->shared_bytes);
+}
+
+/* ---- the choice ------------------------------------------------------------------------------------------------------------------- */
+
+/* Time of a pass in units of a row's products at float32's accuracy. A tile lasts as long as its products, or, when it has few rows, as its
+ * weights are on their way from the second-level cache; the pointwise part adds to that. From an H200's rates. */
+static double estimate_time(const pn_stream_plan *plan, unsigned processors) {
+    const double rows = (double)plan->rows, products = rows * (plan->parts == 2 ? 1.0 : 1.0 / 3), stream = 39.0 * plan->parts;
+    return ceil((double)plan->tiles / processors) * (fmax(products, stream) + 0.35 * rows + 8.0);
+}
+
+/* "rows 128" */
+static pinn_status parse_rows(const char *text, size_t *rows) {
+    int length = -1;
+    if (sscanf(text, "rows %zu%n", rows, &length) == 1 && length >= 0 && !text[length] && *rows >= ROWS_STEP && *rows <= ROWS_MOST) return PINN_OK;
+    return pn_fail(PINN_CONFIG, "\"%s\" is no size of streamed tiles: write \"auto\" or, for example, \"rows 128\"", text);
+}
+
+/* Rows of a tile: as asked for, or by the estimate. */
+static pinn_status choose_rows(const pn_pass *pass, const pn_stream_limits *limits, pn_stream_plan *plan) {
+    size_t least = ROWS_STEP, most = ROWS_MOST, best = 0;
+    double best_time = INFINITY;
+    if (pass->tiles && strcmp(pass->tiles, "auto") != 0) {
+        pinn_status status = parse_rows(pass->tiles, &least);
+        if (status != PINN_OK) return status;
+        most = least;
+    }
+    for (size_t rows = least; rows <= most; rows += ROWS_STEP) {
+        if (!size_groups(pass, plan, rows)) continue;
+        size_shared(pass, limits, plan);
+        const double time = estimate_time(plan, limits->processors);
+        if (plan->shared_bytes > limits->shared_bytes || plan->slabs < 2 || time >= best_time) continue;
+        best = rows;
+        best_time = time;
+    }
+    if (!best) return unsupported("a tile does not fit: too many channels, or too little shared memory");
+    size_groups(pass, plan, best);
+    size_shared(pass, limits, plan);
+    return PINN_OK;
 }
 
 /* Partials of a weight gradient: what fills the device best, fewer rather than more. */
@@ -168,9 +233,8 @@ pinn_status pn_stream_plan_create(const pn_pass *pass, const pn_stream_limits *l
     }
     PN_TRY(read_network(pass, &plan));
     size_weights(pass, &plan);
-    PN_TRY(size_groups(pass, &plan));
     order_members(pass, &plan);
-    PN_TRY(size_shared(pass, limits, &plan));
+    PN_TRY(choose_rows(pass, limits, &plan));
     const size_t sides = (plan.padded + PN_STREAM_SIDE - 1) / PN_STREAM_SIDE, first_sides = (plan.first_padded + PN_STREAM_SIDE - 1) / PN_STREAM_SIDE;
     plan.items = (unsigned)(first_sides * sides + (plan.hidden - 1) * sides * sides);
     plan.blocks = plan.tiles < limits->processors ? (unsigned)plan.tiles : limits->processors;

@@ -39,6 +39,8 @@ static void print_constants(const pn_pass *pass, const pn_stream_plan *p, pn_tex
                     {"TERMS", pass->terms},
                     {"MEMBERS", pass->members},
                     {"ROWS", p->rows},
+                    {"ROW_WARPS_MOST", p->row_warps_most},
+                    {"RAW_MOST", p->raw_most},
                     {"POINTS_MOST", p->points_most},
                     {"COLUMNS_MOST", p->columns_most},
                     {"KEEP_TILES", p->keep_tiles},
@@ -84,7 +86,8 @@ static pinn_status print_group(const pn_pass *pass, const pn_stream_plan *plan, 
     const pn_lane_array x = {"x", pass->network->coordinates}, v0 = {"v", plan->first_vectors}, a0 = {"a", blocks * channels};
     const pn_lane_array z = {"z", channels}, v = {"v", plan->vectors}, a = {"a", channels}, da = {"da", channels};
     const pn_lane_array dz[] = {{"dz", channels}, {"sum", plan->vectors}}, sum0 = {"sum", plan->first_vectors};
-    pn_text_printf(out, "struct group%zu {\n    static constexpr int C = %zu, UNITS = %u;\n", g, channels, plan->group[g].units);
+    pn_text_printf(out, "struct group%zu {\n    static constexpr int C = %zu, UNITS = %u, ROW_WARPS = %u;\n", g, channels,
+                   plan->group[g].units, plan->group[g].row_warps);
     pn_lane_wrapper(group->forward[0], "first", first, (const pn_lane_array[]){x, v0}, 2, &a0, 1, out);
     if (plan->first_trained) pn_lane_wrapper(group->backward[0], "first_adjoint", first_adjoint, (const pn_lane_array[]){x, v0, da}, 3, &sum0, 1, out);
     pn_lane_wrapper(group->forward[2], "hidden", hidden, (const pn_lane_array[]){z, v}, 2, &a, 1, out);
