@@ -64,10 +64,12 @@ static pinn_status choose_lowering(const pinn_options *options, pn_lowering *out
         *out = PN_LOWERING_AUTO;
     else if (strcmp(name, "tiled") == 0)
         *out = PN_LOWERING_TILED;
+    else if (strcmp(name, "streamed") == 0)
+        *out = PN_LOWERING_STREAMED;
     else if (strcmp(name, "layered") == 0)
         *out = PN_LOWERING_LAYERED;
     else
-        return pn_fail(PINN_CONFIG, "PINN_PASS is \"%s\"; it may be \"auto\", \"tiled\" or \"layered\"", name);
+        return pn_fail(PINN_CONFIG, "PINN_PASS is \"%s\"; it may be \"auto\", \"tiled\", \"streamed\" or \"layered\"", name);
     return PINN_OK;
 }
 
