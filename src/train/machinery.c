@@ -329,6 +329,8 @@ pinn_status pn_phase_begin(pinn_training *training, size_t phase) {
         pn_machinery_destroy(&training->machinery);
         PN_TRY(pn_machinery_create(training));
     }
+    /* At the start: before the step's kernels are waited for, so that all are compiled at once. */
+    if (!training->evaluation) PN_TRY(pn_training_create_evaluation(training));
     training->settings = phase_settings(training, p);
     PN_TRY(pinn_plane_write(training->hyper, 0, &training->settings, sizeof training->settings));
     PN_TRY(pn_machinery_record(training));

@@ -286,7 +286,6 @@ pinn_status pinn_training_create(const pinn_options *options, pinn_training **ou
     PN_TRY(create_network(training));
     PN_TRY(create_device_side(training, &context));
     if (options->resume && training->directory) PN_TRY(pn_training_resume(training));
-    PN_TRY(pn_training_create_evaluation(training)); /* first: its kernels and the step's are compiled at once */
     PN_TRY(pn_phase_begin(training, training->phase));
     PN_TRY(pn_tiles_settle(training));
     PN_TRY(describe_machine(training));
