@@ -35,7 +35,7 @@ typedef struct pinn_options { /* all strings borrowed during pinn_training_creat
     size_t set_count;
     const char *device;     /* "auto" (or NULL), "cpu", "cuda", "cuda:N" */
     const char *executor;   /* NULL: environment variable PINN_GRAPH, else "graph" on a GPU; "graph" or "eager" */
-    const char *lowering;   /* NULL: environment variable PINN_PASS, else "auto"; "tiled", "layered", or "fma": tiled, a GPU's products by scalar
+    const char *lowering;   /* NULL: environment variable PINN_PASS, else "auto"; "tiled", "streamed", "layered", or "fma": tiled, a GPU's products by scalar
                                multiply-adds, the slow oracle of the tensor cores */
     const char *tiles;      /* NULL: environment variable PINN_TILES, else "auto"; tiles of the GPU's pass, as a plan prints them */
     const char *compile_for; /* layered on a CPU: also compile the kernels of a GPU architecture ("sm_90"), as a check; NULL = don't */

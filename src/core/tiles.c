@@ -38,11 +38,24 @@ pinn_status pn_tile_choice_parse(const char *text, pn_tile_choice *out) {
 bool pn_tiles_auto(const char *text) { return !text || !*text || strcmp(text, "auto") == 0; }
 bool pn_tiles_layered(const char *text) { return text && strcmp(text, "layered") == 0; }
 
+static bool read_rows(const char *text, unsigned *rows) {
+    int length = -1;
+    return plain_numbers(text) && sscanf(text, "rows %u%n", rows, &length) == 1 && length >= 0 && !text[length] && *rows > 0;
+}
+
+bool pn_tiles_rows(const char *text) {
+    unsigned rows;
+    return text && read_rows(text, &rows);
+}
+
 pinn_status pn_tiles_read(const char *text, char out[PN_TILE_CHOICE_BYTES]) {
     pn_tile_choice choice;
     pinn_status status = PINN_OK;
+    unsigned rows;
     if (pn_tiles_auto(text) || pn_tiles_layered(text))
         snprintf(out, PN_TILE_CHOICE_BYTES, "%s", pn_tiles_layered(text) ? "layered" : "auto");
+    else if (read_rows(text, &rows))
+        snprintf(out, PN_TILE_CHOICE_BYTES, "rows %u", rows);
     else {
         status = pn_tile_choice_parse(text, &choice);
         if (status == PINN_OK) pn_tile_choice_print(&choice, out);

@@ -69,7 +69,7 @@ typedef struct pn_lowering_form {
     pinn_status (*finish)(pn_pass *pass); /* waits for kernels and loads them; any number of times. NULL: there are none */
 } pn_lowering_form;
 
-extern const pn_lowering_form pn_tiled_form, pn_layered_form, pn_tile_form; /* CPU; both; GPU */
+extern const pn_lowering_form pn_tiled_form, pn_layered_form, pn_tile_form, pn_stream_form; /* CPU; both; GPU; GPU */
 
 struct pn_pass {
     pinn_context *context;       /* borrowed */
@@ -79,8 +79,8 @@ struct pn_pass {
     const char *compile_for; /* borrowed during creation */
     const char *tiles;       /* likewise */
     bool products_fma;       /* tiled on a GPU: no tensor cores, slowly */
-    pn_compilation *check;   /* of compile_for: the tiled kernel, compiled and thrown away */
-    char note[160];          /* why AUTO fell back to layered */
+    pn_compilation *check, *check_streamed; /* of compile_for: the tiled and the streamed kernels, compiled and thrown away */
+    char note[320];          /* why AUTO fell back to layered */
     char chosen[96];         /* the tiles in use, as text; "" for the other lowerings */
     size_t terms;
     size_t rows;                 /* of the stacked matrix */

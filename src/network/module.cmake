@@ -8,6 +8,12 @@ set(tile_parts ${CMAKE_SOURCE_DIR}/kernels/tile_products.cuh ${CMAKE_SOURCE_DIR}
 add_custom_command(OUTPUT ${tile_text} DEPENDS ${tile_parts} ${CMAKE_SOURCE_DIR}/cmake/text_to_c.cmake
   COMMAND ${CMAKE_COMMAND} -DOUT=${tile_text} "-DPARTS=${tile_parts}" -P ${CMAKE_SOURCE_DIR}/cmake/text_to_c.cmake VERBATIM)
 target_sources(pn_network PRIVATE ${tile_text})
+set(stream_text ${CMAKE_BINARY_DIR}/stream_text.c)
+set(stream_parts ${CMAKE_SOURCE_DIR}/kernels/stream_instructions.cuh ${CMAKE_SOURCE_DIR}/kernels/stream_products.cuh
+  ${CMAKE_SOURCE_DIR}/kernels/stream_pass.cuh ${CMAKE_SOURCE_DIR}/kernels/stream_gradient.cuh)
+add_custom_command(OUTPUT ${stream_text} DEPENDS ${stream_parts} ${CMAKE_SOURCE_DIR}/cmake/text_to_c.cmake
+  COMMAND ${CMAKE_COMMAND} -DOUT=${stream_text} "-DPARTS=${stream_parts}" -P ${CMAKE_SOURCE_DIR}/cmake/text_to_c.cmake VERBATIM)
+target_sources(pn_network PRIVATE ${stream_text})
 # -fmad=false is the twin of -ffp-contract=off.
 target_compile_options(pn_network PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-fmad=false -Xcompiler=-Wall,-Wextra>)
 if(PINN_HAVE_CUDA AND PINN_WERROR)

@@ -7,6 +7,7 @@
 
 #include "core/memory.h"
 #include "network/description.h"
+#include "network/stream.h"
 #include "network/tile.h"
 
 /* ---- services for the lowerings ----------------------------------------------------------------------------------------------- */
@@ -125,23 +126,57 @@ static size_t first_trained_layer(const pn_network *network) {
 
 static void count_cost(pn_pass *pass);
 
-/* AUTO on a GPU: tiled unless it cannot be, and evaluations, which are rare, layered. What was asked for is an error where it cannot be. */
+enum { STREAMED_WIDTH = 129 }; /* a GPU's pass is streamed rather than tiled from here on */
+
+/* Compiles, on a CPU, what a GPU of the architecture would run. */
+static pinn_status check_kernels(pn_pass *pass, const char *architecture) {
+    pinn_status status = pn_tile_check(pass, architecture, &pass->check);
+    if (status == PINN_OK || status == PINN_UNSUPPORTED) status = pn_stream_check(pass, architecture, &pass->check_streamed);
+    return status == PINN_UNSUPPORTED ? PINN_OK : status; /* this network would run otherwise */
+}
+
+/* Lowerings to try one after another until one supports the pass. AUTO on a GPU: streamed from STREAMED_WIDTH on, tiled, layered; evaluations,
+ * which are rare, layered. What was asked for is an error where it cannot be. */
+static size_t list_forms(const pn_pass_spec *spec, const pn_lowering_form *form[3]) {
+    const bool cpu = pinn_context_executor(spec->context) == PINN_EXECUTOR_CPU, layered = pn_tiles_layered(spec->tiles);
+    const bool tiles = !pn_tiles_auto(spec->tiles), rows = pn_tiles_rows(spec->tiles);
+    size_t count = 0, width = 0;
+    for (size_t l = 0; l < spec->network->layers; l++)
+        if (spec->network->layer[l].out > width) width = spec->network->layer[l].out;
+    if (spec->lowering == PN_LOWERING_LAYERED || (!cpu && (spec->evaluate || layered)))
+        form[count++] = &pn_layered_form;
+    else if (spec->lowering == PN_LOWERING_STREAMED || (spec->lowering == PN_LOWERING_AUTO && !cpu && rows))
+        form[count++] = &pn_stream_form;
+    else if (cpu)
+        form[count++] = &pn_tiled_form;
+    else if (spec->lowering == PN_LOWERING_TILED || tiles)
+        form[count++] = &pn_tile_form;
+    else {
+        const bool wide = width >= STREAMED_WIDTH;
+        form[count++] = wide ? &pn_stream_form : &pn_tile_form;
+        form[count++] = wide ? &pn_tile_form : &pn_stream_form;
+        form[count++] = &pn_layered_form;
+    }
+    return count;
+}
+
 static pinn_status create_lowering(const pn_pass_spec *spec, pn_pass *pass) {
-    const bool cpu = pinn_context_executor(spec->context) == PINN_EXECUTOR_CPU;
-    pn_lowering lowering = spec->lowering;
-    if (!cpu && (spec->evaluate || pn_tiles_layered(spec->tiles))) lowering = PN_LOWERING_LAYERED;
-    pass->form = lowering == PN_LOWERING_LAYERED ? &pn_layered_form : cpu ? &pn_tiled_form : &pn_tile_form;
-    pinn_status status = pass->form->create(pass);
-    if (status == PINN_UNSUPPORTED && pass->form == &pn_tile_form && lowering == PN_LOWERING_AUTO && pn_tiles_auto(spec->tiles)) {
-        snprintf(pass->note, sizeof pass->note, "%s", pinn_error_message());
-        pass->form->destroy(pass);
-        pass->form = &pn_layered_form;
+    const pn_lowering_form *form[3];
+    const size_t count = list_forms(spec, form);
+    pinn_status status = PINN_UNSUPPORTED;
+    for (size_t i = 0; i < count && status == PINN_UNSUPPORTED; i++) {
+        if (i > 0) {
+            const size_t length = strlen(pass->note);
+            snprintf(pass->note + length, sizeof pass->note - length, "%s%s", length ? "; " : "", pinn_error_message());
+            pass->form->destroy(pass);
+        }
+        pass->form = form[i];
         status = pass->form->create(pass);
     }
-    if (status == PINN_OK && cpu && spec->compile_for && !spec->evaluate && pass->form == &pn_layered_form) {
-        status = pn_tile_check(pass, spec->compile_for, &pass->check);
-        if (status == PINN_UNSUPPORTED) status = PINN_OK; /* this network would run layered */
-    }
+    if (pass->form != &pn_layered_form) pass->note[0] = '\0';
+    if (status == PINN_OK && pinn_context_executor(spec->context) == PINN_EXECUTOR_CPU && spec->compile_for && !spec->evaluate &&
+        pass->form == &pn_layered_form)
+        status = check_kernels(pass, spec->compile_for);
     return status;
 }
 
@@ -188,6 +223,7 @@ void pn_pass_destroy(pn_pass *pass) {
     if (!pass) return;
     if (pass->form) pass->form->destroy(pass);
     pn_compilation_drop(pass->check);
+    pn_compilation_drop(pass->check_streamed);
     for (size_t g = 0; g < pass->groups; g++) {
         for (size_t l = 0; l < pass->network->layers; l++) {
             if (pass->group[g].forward) pn_program_destroy(pass->group[g].forward[l]);
@@ -209,10 +245,12 @@ void pn_pass_destroy(pn_pass *pass) {
 
 pinn_status pn_pass_finish(pn_pass *pass) {
     pinn_status status = pass->form->finish ? pass->form->finish(pass) : PINN_OK;
-    if (pass->check) {
-        const pinn_status checked = pn_compilation_end(pass->check, NULL, NULL);
+    pn_compilation **const check[] = {&pass->check, &pass->check_streamed};
+    for (int i = 0; i < 2; i++) {
+        if (!*check[i]) continue;
+        const pinn_status checked = pn_compilation_end(*check[i], NULL, NULL);
         if (status == PINN_OK) status = checked;
-        pass->check = NULL;
+        *check[i] = NULL;
     }
     return status;
 }

@@ -1,7 +1,8 @@
 /* The network pass: points in, loss sums and the gradient's partial sums out; or, for evaluation, points in, fields out.
  *
- * One description, two lowerings. Tiled (CPU): each tile of points goes through forward, residual, adjoint and backward while it
- * sits in cache; groups of tiles add into their own partial gradient. Layered (CPU and GPU): one GEMM a layer over all rows and one
+ * One description, three lowerings. Tiled: each tile of points goes through forward, residual, adjoint and backward while it
+ * sits in cache; groups of tiles add into their own partial gradient. Streamed (GPU, float32 and tf32): likewise, while the weights of wide
+ * layers stream past the tile; weight gradients are one product over all rows. Layered (CPU and GPU): one GEMM a layer over all rows and one
  * pointwise kernel a layer for all point sets.
  */
 #ifndef PN_NETWORK_PASS_H
@@ -29,13 +30,13 @@ typedef struct pn_partial {
     size_t offset; /* elements into the partials plane */
 } pn_partial;
 
-typedef enum pn_lowering { PN_LOWERING_AUTO, PN_LOWERING_TILED, PN_LOWERING_LAYERED } pn_lowering;
+typedef enum pn_lowering { PN_LOWERING_AUTO, PN_LOWERING_TILED, PN_LOWERING_STREAMED, PN_LOWERING_LAYERED } pn_lowering;
 
 typedef struct pn_pass_spec {
     pinn_context *context;
     pn_real real;
     bool tf32;             /* allow tf32 products (GPU only) */
-    pn_lowering lowering;  /* AUTO: tiled; on a GPU layered where no tile fits, with a note why in pn_pass_note */
+    pn_lowering lowering;  /* AUTO: tiled; on a GPU streamed if wide, layered where neither fits, with a note why in pn_pass_note */
     const pn_network *network;
     pn_scope *scope;
     pn_ir *ir;             /* adjoints are built in it */
@@ -92,7 +93,7 @@ typedef struct pn_pass_cost {
     size_t tile_points, tile_groups; /* tiled: points a tile, partial gradients; 0 otherwise */
 } pn_pass_cost;
 void pn_pass_get_cost(const pn_pass *pass, pn_pass_cost *out);
-const char *pn_pass_lowering_name(const pn_pass *pass); /* "tiled", "layered" */
+const char *pn_pass_lowering_name(const pn_pass *pass); /* "tiled", "streamed", "layered" */
 const char *pn_pass_tiles(const pn_pass *pass);         /* the choice of tiles in use; "" where there is none */
 const char *pn_pass_note(const pn_pass *pass);          /* why a GPU's pass is layered though it was not asked for; "" otherwise */
 

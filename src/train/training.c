@@ -65,10 +65,12 @@ static pinn_status choose_lowering(pinn_training *training, const pinn_options *
     training->products_fma = strcmp(name, "fma") == 0;
     if (training->products_fma || strcmp(name, "tiled") == 0)
         training->lowering = PN_LOWERING_TILED;
+    else if (strcmp(name, "streamed") == 0)
+        training->lowering = PN_LOWERING_STREAMED;
     else if (strcmp(name, "layered") == 0)
         training->lowering = PN_LOWERING_LAYERED;
     else
-        return pn_fail(PINN_CONFIG, "PINN_PASS is \"%s\"; it may be \"auto\", \"tiled\", \"layered\" or \"fma\"", name);
+        return pn_fail(PINN_CONFIG, "PINN_PASS is \"%s\"; it may be \"auto\", \"tiled\", \"streamed\", \"layered\" or \"fma\"", name);
     return PINN_OK;
 }
 

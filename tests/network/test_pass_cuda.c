@@ -1,6 +1,7 @@
-/* Both passes on a GPU against the tiled pass on the CPU, and the graph executor against the eager one. Needs a GPU: without one
+/* The passes on a GPU against the tiled pass on the CPU, and the graph executor against the eager one. Needs a GPU: without one
  * the program says so and exits 77. */
 #include "pass_outcome.h"
+#include "pass_wide.h"
 
 /* The tiled pass needs two hidden layers, or features and one. */
 static pn_lowering lowering_of(const pass_case *problem, bool tiled) {
@@ -9,7 +10,7 @@ static pn_lowering lowering_of(const pass_case *problem, bool tiled) {
 
 static case_outcome run(const pass_case *problem, pinn_executor executor, pn_real real, pn_lowering lowering, int repeats) {
     case_outcome o = case_outcome_of(problem, executor, real, lowering, repeats);
-    ck_assert_str_eq(o.lowering, lowering == PN_LOWERING_LAYERED ? "layered" : "tiled");
+    ck_assert_str_eq(o.lowering, lowering == PN_LOWERING_LAYERED ? "layered" : lowering == PN_LOWERING_STREAMED ? "streamed" : "tiled");
     return o;
 }
 
@@ -31,6 +32,56 @@ START_TEST(graph_equals_eager) {
 }
 END_TEST
 
+START_TEST(streamed_agrees_with_cpu) {
+    const pass_case *problem = &wide_problems[_i];
+    case_outcome cpu = run(problem, PINN_EXECUTOR_CPU, PN_FLOAT32, PN_LOWERING_TILED, 1);
+    case_outcome gpu = run(problem, PINN_EXECUTOR_GRAPH, PN_FLOAT32, PN_LOWERING_STREAMED, 2);
+    case_check_agreement(problem, &cpu, &gpu, 1e-5);
+}
+END_TEST
+
+/* Factors of products keep 11 bits: 2e-4 a product, more where a gradient is the difference of large parts. A wrong scale or a
+ * missing part is an error of the order of one. */
+START_TEST(streamed_tf32_is_near_cpu) {
+    pass_case problem = wide_problems[_i];
+    problem.tf32 = true;
+    case_outcome cpu = run(&problem, PINN_EXECUTOR_CPU, PN_FLOAT32, PN_LOWERING_TILED, 1);
+    case_outcome gpu = run(&problem, PINN_EXECUTOR_GRAPH, PN_FLOAT32, PN_LOWERING_STREAMED, 2);
+    case_check_agreement(&problem, &cpu, &gpu, 5e-3);
+}
+END_TEST
+
+START_TEST(streamed_graph_equals_eager) {
+    pass_case problem = wide_problems[_i % WIDE_PROBLEMS];
+    problem.tf32 = _i >= WIDE_PROBLEMS;
+    case_outcome graph = run(&problem, PINN_EXECUTOR_GRAPH, PN_FLOAT32, PN_LOWERING_STREAMED, 3);
+    case_outcome eager = run(&problem, PINN_EXECUTOR_EAGER, PN_FLOAT32, PN_LOWERING_STREAMED, 1);
+    case_check_equal(&graph, &eager);
+}
+END_TEST
+
+/* NaN and infinity among the parameters come out. */
+START_TEST(streamed_shows_what_is_not_finite) {
+    case_run r;
+    case_open_on(&r, &wide_problems[0], PINN_EXECUTOR_EAGER, PN_FLOAT32, PN_LOWERING_STREAMED, false);
+    double *theta = case_parameters(r.network), *gradient = pn_allocate(r.network->parameters, sizeof *gradient);
+    ck_assert_ptr_nonnull(gradient);
+    ck_assert(isfinite(case_evaluate(&r, theta, gradient)));
+    const size_t weight = r.network->layer[3].parameter[0].offset + 1000;
+    const double before = theta[weight], bad[] = {NAN, INFINITY};
+    for (int k = 0; k < 2; k++) {
+        theta[weight] = bad[k];
+        ck_assert(!isfinite(case_evaluate(&r, theta, gradient)));
+        ck_assert(!isfinite(case_norm(gradient, r.network->parameters)));
+    }
+    theta[weight] = before;
+    ck_assert(isfinite(case_evaluate(&r, theta, gradient)) && isfinite(case_norm(gradient, r.network->parameters)));
+    pn_free(gradient);
+    pn_free(theta);
+    case_close(&r);
+}
+END_TEST
+
 START_TEST(evaluation_matches) { case_check_evaluation(&problems[_i], PINN_EXECUTOR_GRAPH, PN_LOWERING_AUTO, 1e-12); }
 END_TEST
 
@@ -44,6 +95,10 @@ int main(void) {
     tcase_set_timeout(tests, 300); /* the first run compiles the kernels */
     tcase_add_loop_test(tests, gpu_agrees_with_cpu, 0, 4 * PROBLEMS);
     tcase_add_loop_test(tests, graph_equals_eager, 0, 2 * PROBLEMS);
+    tcase_add_loop_test(tests, streamed_agrees_with_cpu, 0, WIDE_PROBLEMS);
+    tcase_add_loop_test(tests, streamed_tf32_is_near_cpu, 0, WIDE_PROBLEMS);
+    tcase_add_loop_test(tests, streamed_graph_equals_eager, 0, 2 * WIDE_PROBLEMS);
+    tcase_add_test(tests, streamed_shows_what_is_not_finite);
     tcase_add_loop_test(tests, evaluation_matches, 0, PROBLEMS);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

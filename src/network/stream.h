@@ -1,0 +1,72 @@
+/* The streamed lowering on a GPU, in float32 and tf32, for layers too wide to keep their weights beside a tile: a kernel that makes weights
+ * ready, one for the whole pass of a tile while they stream through shared memory (kernels/stream_pass.cuh tells how), and one for all weight
+ * gradients (kernels/stream_gradient.cuh).
+ *
+ *   stream_plan.c    sizes, and whether network and point sets fit
+ *   stream_source.c  the kernels' text: constants, lane functions, the files of kernels/ (stream_text.c, made by CMake), the entries
+ *   stream_pass.c    the lowering: planes, partials, nodes
+ */
+#ifndef PN_NETWORK_STREAM_H
+#define PN_NETWORK_STREAM_H
+
+#include "network/description.h"
+
+typedef struct pn_stream_limits { /* of the device */
+    size_t shared_bytes; /* a block may have */
+    unsigned processors; /* multiprocessors */
+} pn_stream_limits;
+
+typedef struct pn_stream_group {
+    unsigned units, row_warps; /* units of points a warp, warps one below the other */
+    size_t points, rows;       /* of a tile */
+} pn_stream_group;
+
+enum { /* as in the kernels' text */
+    PN_STREAM_WARPS = 8,
+    PN_STREAM_THREADS = 32 * PN_STREAM_WARPS,
+    PN_STREAM_CHUNK_K = 32,
+    PN_STREAM_PREPARE_THREADS = 512,
+    PN_STREAM_SIDE = 128 /* of a block's part of a weight gradient */
+};
+
+typedef struct pn_stream_plan {
+    unsigned parts;            /* fp16 numbers an element is split into: 2, or 1 at tf32's accuracy */
+    unsigned stages, slabs;    /* of the rings of weights, and of rows for weight gradients */
+    unsigned window_chunks;    /* of weights that share a scale, and are added up in the tensor cores */
+    unsigned blocks;           /* of the pass's grid */
+    unsigned splits;           /* partials of a weight gradient */
+    unsigned items;            /* blocks of the weight gradients' grid for each split */
+    unsigned windows;          /* blocks of the grid that makes weights ready */
+    pn_stream_group *group;    /* owned, [pass->groups] */
+    size_t *order;             /* owned, [pass->members]: point sets as the tiles run through them, most channels first */
+    size_t hidden;             /* layers with a product on tensor cores */
+    size_t first, first_lanes, width, first_padded, padded, pitch; /* columns */
+    size_t first_chunks, next_chunks, chunks;                      /* of weights: of stage 1, of a later one, of a tile's whole pass */
+    size_t first_vectors, vectors;                                 /* vector parameters of the first and of each hidden stage */
+    size_t sum_vectors;        /* summed by vector: trained ones and the output weights */
+    bool first_trained;
+    size_t rows, points_most, columns_most; /* of a tile */
+    size_t row_warps_most, raw_most;        /* raw_most: rows of partial fields */
+    size_t tiles, all_rows;    /* of all point sets */
+    size_t keep_tiles;         /* of 16 x 8 a warp, for each stage kept */
+    size_t gradient_row;       /* elements */
+    size_t shared_bytes, gradient_shared_bytes;
+    size_t weights, weight_scale, images, image_scale, keep, work_bytes; /* where they start in the workspace, bytes */
+} pn_stream_plan;
+
+/* Errors: UNSUPPORTED, with the reason, when the network, its point sets or the device don't fit. */
+pinn_status pn_stream_plan_create(const pn_pass *pass, const pn_stream_limits *limits, pn_stream_plan *out);
+void pn_stream_plan_free(pn_stream_plan *plan);
+
+/* Begins to compile the kernels that a GPU of this architecture would run for the pass. Errors as of pn_stream_plan_create. */
+pinn_status pn_stream_check(const pn_pass *pass, const char *architecture, pn_compilation **out);
+
+#define PN_STREAM_PREPARE "pn_stream_weights"
+#define PN_STREAM_PASS "pn_stream_pass"
+#define PN_STREAM_GRADIENT "pn_stream_gradients"
+/* Appends the kernels' text. */
+pinn_status pn_stream_source(const pn_pass *pass, const pn_stream_plan *plan, pn_text *out);
+
+extern const char pn_stream_instructions_text[], pn_stream_products_text[], pn_stream_pass_text[], pn_stream_gradient_text[]; /* kernels/ */
+
+#endif
