@@ -34,6 +34,7 @@ struct arguments {
 
 constexpr int SUM_VECTORS = FIRST_TRAINED * FIRST_VECTORS + HIDDEN * VECTORS + FIELDS, FIRST_SUM = FIRST_TRAINED * FIRST_VECTORS;
 constexpr int LANES_PADDED = (FIRST_LANES + 8 * WARPS - 1) / (8 * WARPS) * (8 * WARPS);
+constexpr bool FIRST_LIKE_HIDDEN = FIRST_BLOCKS == 1 && LANES_PADDED == PADDED;
 constexpr int VECTOR = PADDED > LANES_PADDED ? PADDED : LANES_PADDED;
 constexpr int TILE_WORDS = PARTS * ROWS * PITCH / 2;
 
@@ -305,22 +306,18 @@ static __device__ __forceinline__ void store_blocks(first_tiles<G> &a, float up,
             for (int part = 0; part < PARTS; part++) store_element(tile, part, i / LEFT, FIRST + i % LEFT, 0);
 }
 
-/* As put_tile. */
+/* As put_tile, when the first stage has several blocks of columns or other columns than the hidden ones. */
 template <typename G> static __device__ __forceinline__ float put_first(const arguments &a, shared_memory &s, size number, size row) {
     first_tiles<G> value;
     first_forward<G>(s, value);
-    if constexpr (FIRST_BLOCKS == 1)
-        return put_tile<G>(a, s, value[0], 0, number, row);
-    else {
-        unsigned most = 0;
+    unsigned most = 0;
 #pragma unroll
-        for (int b = 0; b < FIRST_BLOCKS; b++) most = most_of(value[b], most);
-        const scale_pair scale = scale_of(block_most<WARPS>(most, s.most));
-        store_blocks<G>(value, scale.up, s.tile);
-        __syncthreads();
-        store_image<layout<G>::TILE_ROWS, FIRST_PADDED>(a, s.tile, 0, number, row, scale.down);
-        return scale.down;
-    }
+    for (int b = 0; b < FIRST_BLOCKS; b++) most = most_of(value[b], most);
+    const scale_pair scale = scale_of(block_most<WARPS>(most, s.most));
+    store_blocks<G>(value, scale.up, s.tile);
+    __syncthreads();
+    store_image<layout<G>::TILE_ROWS, FIRST_PADDED>(a, s.tile, 0, number, row, scale.down);
+    return scale.down;
 }
 
 /* Sums of the first stage's vectors from dA (FIRST_BLOCKS = 1, FIRST = WIDTH). */
@@ -497,32 +494,36 @@ static __device__ __forceinline__ void run_tile(const arguments &a, shared_memor
         s.coordinate[k * POINTS_MOST + p] = a.point[m.point + k * m.points + first + (p < valid ? p : valid - 1)];
     }
     __syncthreads();
-    float down = put_first<G>(a, s, number, row);
+    float down = 0;
+    if constexpr (FIRST_LIKE_HIDDEN)
+        first_forward<G>(s, (first_tiles<G> &)z);
+    else
+        down = put_first<G>(a, s, number, row);
+    int stage = 0;     /* z: its A, or, going back, its dZ; one place for all products: the text is long enough */
+    bool back = false;
 #pragma unroll 1
-    for (int stage = 1;; stage++) {
-        product(own, column, w, s.ring, s.chunk_scale, down, stage == 1 ? FIRST_CHUNKS : NEXT_CHUNKS, z);
-        if (stage == HIDDEN) break;
-        keep_tile<G>(keep, stage, z);
-        hidden_forward<G>(s, stage, z);
-        down = put_tile<G>(a, s, z, stage, number, row);
-    }
-
-    store_raw<G>(s, z);
-    __syncthreads();
-    G::turn(set, s, valid);
-    __syncthreads();
-    turn_back<G>(s, z);
-
-#pragma unroll 1
-    for (int stage = HIDDEN;; stage--) {
-        down = put_tile<G>(a, s, z, HIDDEN + stage - 1, number, row);
-        if (stage == 1 && !FIRST_TRAINED) break;
-        product(own, column, w, s.ring, s.chunk_scale, down, NEXT_CHUNKS, z);
-        if (stage == 1) {
+    for (;;) {
+        if (FIRST_LIKE_HIDDEN || stage > 0) down = put_tile<G>(a, s, z, back ? HIDDEN + stage - 1 : stage, number, row);
+        if (!FIRST_TRAINED && back && stage == 1) break;
+        product(own, column, w, s.ring, s.chunk_scale, down, stage == 0 ? FIRST_CHUNKS : NEXT_CHUNKS, z);
+        if (back && stage == 1) {
             first_backward<G>(s, z);
             break;
         }
-        hidden_backward<G>(s, stage - 1, keep, z);
+        stage += back ? -1 : 1;
+        if (back) {
+            hidden_backward<G>(s, stage, keep, z);
+        } else if (stage < HIDDEN) {
+            keep_tile<G>(keep, stage, z);
+            hidden_forward<G>(s, stage, z);
+        } else {
+            store_raw<G>(s, z);
+            __syncthreads();
+            G::turn(set, s, valid);
+            __syncthreads();
+            turn_back<G>(s, z);
+            back = true;
+        }
     }
     __syncthreads();
 }
