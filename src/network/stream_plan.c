@@ -80,7 +80,7 @@ static void size_weights(const pn_pass *pass, pn_stream_plan *plan) {
 
 /* ---- tiles ------------------------------------------------------------------------------------------------------------------------ */
 
-/* Reads of shared memory a step of 16 values of k takes, in matrices of 16 x 16: rows again for each part of the columns (PART_N in
+/* Reads of shared memory that a step of 16 values of k takes, in matrices of 16 x 16: rows again for each part of the columns (PART_N in
  * kernels/stream_products.cuh). */
 static size_t count_reads(const pn_stream_plan *plan, size_t m, size_t n) {
     const size_t part = plan->parts == 1 || m * n <= 16 ? n : n % 4 == 0 && m <= 4 ? 4 : n % 2 == 0 ? 2 : 1;
