@@ -129,11 +129,18 @@ static void count_cost(pn_pass *pass);
 
 enum { STREAMED_WIDTH = 129 }; /* a GPU's pass is streamed rather than tiled from here on */
 
+static bool is_wide(const pn_network *network) {
+    for (size_t l = 0; l < network->layers; l++)
+        if (network->layer[l].out >= STREAMED_WIDTH) return true;
+    return false;
+}
+
 /* Compiles, on a CPU, what a GPU of the architecture would run. */
 static pinn_status check_kernels(const pn_pass *pass, const char *architecture) {
-    pinn_status status = pn_tile_check(pass, architecture);
-    if (status == PINN_OK || status == PINN_UNSUPPORTED) status = pn_stream_check(pass, architecture);
-    return status == PINN_UNSUPPORTED ? PINN_OK : status; /* this network would run otherwise */
+    const bool wide = is_wide(pass->network);
+    pinn_status status = wide ? pn_stream_check(pass, architecture) : pn_tile_check(pass, architecture);
+    if (status == PINN_UNSUPPORTED) status = wide ? pn_tile_check(pass, architecture) : pn_stream_check(pass, architecture);
+    return status == PINN_UNSUPPORTED ? PINN_OK : status; /* this network would run layered */
 }
 
 /* Lowerings to try one after another until one supports the pass. AUTO on a GPU: streamed from STREAMED_WIDTH on, tiled, layered; evaluations,
@@ -141,9 +148,7 @@ static pinn_status check_kernels(const pn_pass *pass, const char *architecture) 
 static size_t list_forms(const pn_pass_spec *spec, const pn_lowering_form *form[3]) {
     const bool cpu = pinn_context_executor(spec->context) == PINN_EXECUTOR_CPU, layered = spec->tiles && strcmp(spec->tiles, "layered") == 0;
     const bool tiles = spec->tiles && strcmp(spec->tiles, "auto") != 0, rows = tiles && strncmp(spec->tiles, "rows ", 5) == 0;
-    size_t count = 0, width = 0;
-    for (size_t l = 0; l < spec->network->layers; l++)
-        if (spec->network->layer[l].out > width) width = spec->network->layer[l].out;
+    size_t count = 0;
     if (spec->lowering == PN_LOWERING_LAYERED || (!cpu && (spec->evaluate || layered)))
         form[count++] = &pn_layered_form;
     else if (spec->lowering == PN_LOWERING_STREAMED || (spec->lowering == PN_LOWERING_AUTO && !cpu && rows))
@@ -153,9 +158,10 @@ static size_t list_forms(const pn_pass_spec *spec, const pn_lowering_form *form[
     else if (spec->lowering == PN_LOWERING_TILED)
         form[count++] = &pn_tile_form;
     else {
-        const bool wide = width >= STREAMED_WIDTH && !tiles;
-        form[count++] = wide ? &pn_stream_form : &pn_tile_form;
-        form[count++] = wide ? &pn_tile_form : &pn_stream_form;
+        const bool wide = is_wide(spec->network);
+        if (!tiles && wide) form[count++] = &pn_stream_form;
+        form[count++] = &pn_tile_form;
+        if (!tiles && !wide) form[count++] = &pn_stream_form;
         form[count++] = &pn_layered_form;
     }
     return count;

@@ -193,7 +193,7 @@ static pinn_status streamed_create(pn_pass *pass) {
     pass->lowered = w;
     PN_TRY(pn_code_limits(pass->context, &limits.shared_bytes, &limits.processors));
     PN_TRY(pn_code_architecture(pass->context, architecture));
-    PN_TRY(pn_stream_plan_create(pass, &limits, &w->plan));
+    PN_TRY(pn_stream_plan_create(pass, &limits, pass->tiles, &w->plan));
     describe_nodes(pass);
     PN_TRY(compile(pass, &w->plan, architecture, &image));
     PN_TRY(load_kernel(pass, 0, image, PN_STREAM_PREPARE, 0));
@@ -215,7 +215,7 @@ pinn_status pn_stream_check(const pn_pass *pass, const char *architecture) {
     pinn_status status;
     pn_stream_plan plan = {0};
     void *image = NULL;
-    PN_TRY(pn_stream_plan_create(pass, &limits, &plan));
+    PN_TRY(pn_stream_plan_create(pass, &limits, NULL, &plan));
     PN_TRY(compile(pass, &plan, architecture, &image));
 fail:
     pn_free(image);

@@ -178,11 +178,11 @@ static pinn_status parse_rows(const char *text, size_t *rows) {
 }
 
 /* Rows of a tile: as asked for, or by the estimate. */
-static pinn_status choose_rows(const pn_pass *pass, const pn_stream_limits *limits, pn_stream_plan *plan) {
+static pinn_status choose_rows(const pn_pass *pass, const pn_stream_limits *limits, const char *tiles, pn_stream_plan *plan) {
     size_t least = ROWS_STEP, most = ROWS_MOST, best = 0;
     double best_time = INFINITY;
-    if (pass->tiles && strcmp(pass->tiles, "auto") != 0) {
-        pinn_status status = parse_rows(pass->tiles, &least);
+    if (tiles && strcmp(tiles, "auto") != 0) {
+        pinn_status status = parse_rows(tiles, &least);
         if (status != PINN_OK) return status;
         most = least;
     }
@@ -224,7 +224,7 @@ static void place_work(pn_stream_plan *p) {
     p->work_bytes = p->keep + p->blocks * (p->hidden - 1) * p->keep_tiles * PN_STREAM_THREADS * 16;
 }
 
-pinn_status pn_stream_plan_create(const pn_pass *pass, const pn_stream_limits *limits, pn_stream_plan *out) {
+pinn_status pn_stream_plan_create(const pn_pass *pass, const pn_stream_limits *limits, const char *tiles, pn_stream_plan *out) {
     pinn_status status;
     pn_stream_plan plan = {.group = pn_allocate(pass->groups, sizeof *plan.group), .order = pn_allocate(pass->members, sizeof *plan.order)};
     if (!plan.group || !plan.order) {
@@ -234,7 +234,7 @@ pinn_status pn_stream_plan_create(const pn_pass *pass, const pn_stream_limits *l
     PN_TRY(read_network(pass, &plan));
     size_weights(pass, &plan);
     order_members(pass, &plan);
-    PN_TRY(choose_rows(pass, limits, &plan));
+    PN_TRY(choose_rows(pass, limits, tiles, &plan));
     const size_t sides = (plan.padded + PN_STREAM_SIDE - 1) / PN_STREAM_SIDE, first_sides = (plan.first_padded + PN_STREAM_SIDE - 1) / PN_STREAM_SIDE;
     plan.items = (unsigned)(first_sides * sides + (plan.hidden - 1) * sides * sides);
     plan.blocks = plan.tiles < limits->processors ? (unsigned)plan.tiles : limits->processors;
