@@ -125,7 +125,8 @@ static __device__ __forceinline__ void store_image(const arguments &a, const wor
 
 /* Values of a whole stage into the tile and its image; returns the inverse of its scale. Two barriers. */
 template <typename G, int N>
-static __device__ __forceinline__ float put_tile(const arguments &a, shared_memory &s, const float (&z)[layout<G>::M][N][4], int which, size number, size row) {
+static __device__ __forceinline__ float put_tile(const arguments &a, shared_memory &s, const float (&z)[layout<G>::M][N][4], int which, size number,
+                                                 size row) {
     const scale_pair scale = scale_of(block_most<WARPS>(most_of(z, 0), s.most));
     store_tile<G>(z, scale.up, s.tile);
     __syncthreads();
@@ -173,7 +174,8 @@ template <typename G, int N> static __device__ __forceinline__ void gather(float
 #pragma unroll
     for (int c = 0; c < G::C; c++) out[c] = layout<G>::at(z, c, p, n, e);
 }
-template <typename G, int N> static __device__ __forceinline__ void scatter(const float (&in)[G::C], int p, int n, int e, float (&z)[layout<G>::M][N][4]) {
+template <typename G, int N>
+static __device__ __forceinline__ void scatter(const float (&in)[G::C], int p, int n, int e, float (&z)[layout<G>::M][N][4]) {
 #pragma unroll
     for (int c = 0; c < G::C; c++) layout<G>::at(z, c, p, n, e) = in[c];
 }
@@ -198,7 +200,9 @@ template <typename G> static __device__ __forceinline__ void hidden_forward(cons
 }
 
 /* Each lane's own Z, sixteen bytes at a time, threads side by side. */
-static __device__ __forceinline__ float4 *keep_place(float4 *keep, int stage, int i) { return keep + ((stage - 1) * KEEP_TILES + i) * THREADS + threadIdx.x; }
+static __device__ __forceinline__ float4 *keep_place(float4 *keep, int stage, int i) {
+    return keep + ((stage - 1) * KEEP_TILES + i) * THREADS + threadIdx.x;
+}
 
 template <typename G> static __device__ __forceinline__ void keep_tile(float4 *keep, int stage, const typename layout<G>::tile &z) {
     typedef layout<G> L;
@@ -209,7 +213,8 @@ template <typename G> static __device__ __forceinline__ void keep_tile(float4 *k
 }
 
 /* dZ from dA, over it, and the Z kept; adds the vectors' sums. */
-template <typename G> static __device__ __forceinline__ void hidden_backward(shared_memory &s, int stage, float4 *keep, typename layout<G>::tile &da) {
+template <typename G>
+static __device__ __forceinline__ void hidden_backward(shared_memory &s, int stage, float4 *keep, typename layout<G>::tile &da) {
     typedef layout<G> L;
     float sum[VECTORS][L::N][2];
     clear_sums(sum);
@@ -280,28 +285,30 @@ static __device__ __forceinline__ void store_element(word *tile, int part, int r
 }
 
 /* Column blocks side by side, and zeros up to FIRST_PADDED. */
-template <typename G>
-static __device__ __forceinline__ void store_blocks(first_tiles<G> &a, float up, word *tile) {
+template <typename G> static __device__ __forceinline__ void store_blocks(first_tiles<G> &a, float up, word *tile) {
+    typedef layout<G> L;
 #pragma unroll
     for (int b = 0; b < FIRST_BLOCKS; b++)
 #pragma unroll
-        for (int n = 0; n < layout<G>::LANE_N; n++)
+        for (int n = 0; n < L::LANE_N; n++)
 #pragma unroll
-            for (int m = 0; m < layout<G>::M; m++)
+            for (int m = 0; m < L::M; m++)
 #pragma unroll
                 for (int h = 0; h < 2; h++) {
+                    const int row = L::first_row() + 16 * m + 8 * h + lane_row();
                     word part[PARTS];
                     split_pair(a[b][m][n][2 * h] * up, a[b][m][n][2 * h + 1] * up, part);
 #pragma unroll
-                    for (int e = 0; e < 2; e++)
-                        if (layout<G>::template column<layout<G>::LANE_N>(n, e) < FIRST_LANES)
+                    for (int e = 0; e < 2; e++) {
+                        const int j = L::template column<L::LANE_N>(n, e);
+                        if (j < FIRST_LANES)
 #pragma unroll
-                            for (int i = 0; i < PARTS; i++)
-                                store_element(tile, i, layout<G>::first_row() + 16 * m + 8 * h + lane_row(), b * FIRST_LANES + layout<G>::template column<layout<G>::LANE_N>(n, e), part[i] >> 16 * e);
+                            for (int i = 0; i < PARTS; i++) store_element(tile, i, row, b * FIRST_LANES + j, part[i] >> 16 * e);
+                    }
                 }
     constexpr int LEFT = FIRST_PADDED - FIRST;
     if constexpr (LEFT > 0)
-        for (int i = threadIdx.x; i < layout<G>::TILE_ROWS * LEFT; i += THREADS)
+        for (int i = threadIdx.x; i < L::TILE_ROWS * LEFT; i += THREADS)
 #pragma unroll
             for (int part = 0; part < PARTS; part++) store_element(tile, part, i / LEFT, FIRST + i % LEFT, 0);
 }
@@ -537,7 +544,8 @@ static __device__ __forceinline__ void begin_block(const arguments &a, shared_me
         const float *from = k < FIRST_VECTORS && !FIRST_TRAINED ? a.fixed : a.parameter;
         if (j < (k < FIRST_VECTORS ? FIRST_LANES : WIDTH)) s.vector[i] = from[a.vector[k] + j];
     }
-    for (int i = threadIdx.x; i < FIELDS * WIDTH; i += THREADS) s.vector[(VECTOR_ROWS + i % FIELDS) * VECTOR + i / FIELDS] = a.parameter[a.output + i];
+    for (int i = threadIdx.x; i < FIELDS * WIDTH; i += THREADS)
+        s.vector[(VECTOR_ROWS + i % FIELDS) * VECTOR + i / FIELDS] = a.parameter[a.output + i];
     for (int i = threadIdx.x; i < FIELDS; i += THREADS) s.bias[i] = a.parameter[a.bias + i];
     for (int i = threadIdx.x; i < TERMS; i += THREADS) s.scale[i] = a.scale[i];
     __syncthreads();

@@ -106,7 +106,8 @@ static pinn_status fill_arguments(pn_pass *pass) {
     const pn_stream_plan *plan = &w->plan;
     const pn_network *network = pass->network;
     const size_t last = network->layers - 1;
-    w->arguments = POINTERS + OFFSETS + 2 * plan->hidden + plan->first_vectors + plan->hidden * plan->vectors + 2 + plan->splits + 1 + 6 * pass->members;
+    const size_t vectors = plan->first_vectors + plan->hidden * plan->vectors;
+    w->arguments = POINTERS + OFFSETS + 2 * plan->hidden + vectors + 2 + plan->splits + 1 + 6 * pass->members;
     if (w->arguments > PN_KERNEL_WORDS) return pn_fail(PINN_UNSUPPORTED, "no streamed pass: too many layers and point sets for one kernel");
     w->argument = pn_allocate(w->arguments, sizeof *w->argument);
     if (!w->argument) return PN_NO_MEMORY("the network pass");
@@ -229,7 +230,8 @@ static pinn_status streamed_record(pn_pass *pass, pinn_graph *graph) {
     for (size_t k = 0; k < KERNELS; k++) {
         const node *n = &w->node[k];
         pinn_plane *reads[PN_BASES], *writes[PN_BASES];
-        PN_TRY(pinn_graph_operation(graph, &n->operation, &n, sizeof n, pn_pass_planes(pass, n->reads, reads), pn_pass_planes(pass, n->writes, writes)));
+        PN_TRY(pinn_graph_operation(graph, &n->operation, &n, sizeof n, pn_pass_planes(pass, n->reads, reads),
+                                    pn_pass_planes(pass, n->writes, writes)));
     }
 fail:
     return status;

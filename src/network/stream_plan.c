@@ -147,7 +147,7 @@ static size_t shared_bytes(const pn_pass *pass, const pn_stream_plan *p, unsigne
     const size_t vector = larger(p->padded, round_up(p->first_lanes, COLUMNS_STEP));
     const size_t halves = p->parts * (stages * p->padded * PN_STREAM_CHUNK_K + p->rows * p->pitch);
     const size_t doubles = PN_STREAM_WARPS * pass->terms;
-    const size_t words = p->chunks + (vector_rows + fields + p->row_warps_most * p->sum_vectors) * vector + (p->raw_most + p->rows) * fields + fields +
+    const size_t words = p->chunks + (vector_rows + fields + p->row_warps_most * p->sum_vectors) * vector + (p->raw_most + p->rows + 1) * fields +
                          pass->terms + p->points_most * p->columns_most + PN_STREAM_WARPS * (fields + 1);
     return round_up(2 * halves + 8 * doubles + 4 * words, 128);
 }
