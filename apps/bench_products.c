@@ -13,17 +13,16 @@
 
 #include "core/clock.h"
 #include "core/memory.h"
-#include "network/product_split.h"
+#include "network/product.h"
 #include "pinn_graph.h"
 
-enum { COPIES = 4, NODES = 12, CHECKED_ROWS = 256, MOST_REPEATS = 101, KEY_ALL = 1000, CHUNK_ROWS = 512, BLAS = 1000000, CHOSEN };
+enum { COPIES = 4, NODES = 12, CHECKED_ROWS = 256, MOST_REPEATS = 101, CHUNK_ROWS = 512 };
 static const size_t widths[] = {64, 128, 256, 512};
 static const char *const forms[] = {"Z = A W", "dA = dZ W^T", "dW = A^T dZ"};
 
 typedef struct bench {
     size_t rows;
     int repeats;
-    bool all;
     pinn_context *context;
     pinn_plane *tall[2 * COPIES], *small; /* [rows, width] and [chunks, width, width] float32 */
 } bench;
@@ -31,13 +30,12 @@ typedef struct bench {
 typedef struct one_product {
     pn_product product;
     bool tf32;
-    size_t kernel; /* a tile, BLAS or CHOSEN */
+    bool blas; /* else as chosen */
 } one_product;
 
 static pinn_status multiply(const pinn_run *run) {
     const one_product *p = run->arguments;
-    if (p->kernel < BLAS) return pn_split_launch(&p->product, p->kernel, run->stream, run->read[0], run->read[1], run->write[0]);
-    setenv("PINN_PRODUCTS", p->kernel == BLAS ? "blas" : "", 1);
+    setenv("PINN_PRODUCTS", p->blas ? "blas" : "", 1);
     return pn_product_launch(&p->product, PN_FLOAT32, p->tf32, pinn_context_blas(run->context), run->stream, run->read[0], run->read[1],
                              run->write[0]);
 }
@@ -156,8 +154,7 @@ static bool print_product(const bench *b, const char *form, const one_product *p
     double best, error;
     const pn_product *s = &p->product;
     const char *accuracy = p->tf32 ? "tf32" : "float32";
-    const size_t chosen = p->kernel == CHOSEN ? pn_split_choose(s, p->tf32) : p->kernel;
-    snprintf(name, sizeof name, "%s%s", p->kernel == CHOSEN ? "> " : "  ", p->kernel == BLAS || chosen == SIZE_MAX ? "cuBLAS" : pn_split_name(chosen));
+    snprintf(name, sizeof name, "%s", p->blas ? "  cuBLAS" : "> chosen");
     const pinn_status status = time_product(b, p, &best, &error);
     if (status != PINN_OK) {
         fprintf(stderr, "%s, %s: %s\n", form, name, pinn_error_message());
@@ -183,20 +180,16 @@ static bool bench_layer(const bench *b, size_t in, size_t out) {
     bool good = true;
     for (int form = 0; form < 3; form++)
         for (int tf32 = 0; tf32 < 2; tf32++) {
-            one_product p = {layer_product(b, form, in, out), tf32, BLAS};
+            one_product p = {layer_product(b, form, in, out), tf32, true};
             good = print_product(b, forms[form], &p) && good;
-            p.kernel = CHOSEN;
-            good = print_product(b, forms[form], &p) && good;
-            for (p.kernel = 0; b->all && p.kernel < pn_split_tiles(); p.kernel++)
-                if (pn_split_is_tf32(p.kernel) == p.tf32 && pn_split_takes(&p.product, NULL, NULL, NULL))
-                    good = print_product(b, forms[form], &p) && good;
+            p.blas = false;
+            good = good && (tf32 || print_product(b, forms[form], &p)); /* cuBLAS has all of tf32's */
         }
     return good;
 }
 
 static const struct argp_option options[] = {{"rows", 'n', "N", 0, "Rows of the stacked matrix (default 33280; a multiple of 512)", 0},
                                              {"repeat", 'r', "N", 0, "Repetitions (default 7)", 0},
-                                             {"all", KEY_ALL, NULL, 0, "Every kernel, not only the one chosen", 0},
                                              {0}};
 
 static error_t parse_option(int key, char *value, struct argp_state *state) {
@@ -211,7 +204,6 @@ static error_t parse_option(int key, char *value, struct argp_state *state) {
         b->repeats = (int)strtol(value, &end, 10);
         if (*end || b->repeats < 1 || b->repeats > MOST_REPEATS) argp_error(state, "--repeat %s: 1 to %d", value, MOST_REPEATS);
         break;
-    case KEY_ALL: b->all = true; break;
     case ARGP_KEY_ARG: argp_error(state, "'%s': no arguments are expected", value); break;
     default: return ARGP_ERR_UNKNOWN;
     }

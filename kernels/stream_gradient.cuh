@@ -96,7 +96,8 @@ static_assert(SLAB_ROWS == 32 && THREADS / PIECES == 16, "two rows a thread");
 static __device__ __forceinline__ loader load_from(const arguments &a, int which, int first) {
     const int piece = threadIdx.x % PIECES, row = threadIdx.x / PIECES;
     const bool inside = first + 8 * piece < PITCH;
-    return {a.work + a.images + (size)which * PARTS * a.rows * ROW_BYTES + row * ROW_BYTES + (inside ? first + 8 * piece : 0) * 2, a.rows * ROW_BYTES, inside};
+    const unsigned char *array = a.work + a.images + (size)which * PARTS * a.rows * ROW_BYTES;
+    return {array + row * ROW_BYTES + (inside ? first + 8 * piece : 0) * 2, a.rows * ROW_BYTES, inside};
 }
 static __device__ __forceinline__ void copy_slab(const loader &l, const walk &w, word *slab) {
     const unsigned to = shared_address(slab) + threadIdx.x * 16;
@@ -117,7 +118,8 @@ static __device__ __forceinline__ unsigned lane_dz(int first, int n) {
 }
 
 /* part += A^T dZ of 16 rows from row `k` of the slabs on. */
-static __device__ __forceinline__ void multiply_rows(unsigned in, unsigned out, const unsigned (&at_in)[4], const unsigned (&at_out)[2], int k, float (&part)[4][4][4]) {
+static __device__ __forceinline__ void multiply_rows(unsigned in, unsigned out, const unsigned (&at_in)[4], const unsigned (&at_out)[2], int k,
+                                                     float (&part)[4][4][4]) {
     word x[PARTS][4][4], y[PARTS][4][2];
 #pragma unroll
     for (int p = 0; p < PARTS; p++)
@@ -157,7 +159,8 @@ static __device__ __forceinline__ void store_gradient(const float (&sum)[4][4][4
 static __device__ __forceinline__ void weight_gradients(const arguments &a, word *slabs) {
     constexpr int first_items = FIRST_SIDES * SIDES, next_items = SIDES * SIDES, items = first_items + (HIDDEN - 1) * next_items;
     const int split = blockIdx.x / items, item = blockIdx.x % items;
-    const int stage = item < first_items ? 1 : 2 + (item - first_items) / next_items, corner = item < first_items ? item : (item - first_items) % next_items;
+    const int stage = item < first_items ? 1 : 2 + (item - first_items) / next_items;
+    const int corner = item < first_items ? item : (item - first_items) % next_items;
     const int first_in = corner / SIDES * SIDE, first_out = corner % SIDES * SIDE;
     const int own_in = warp() / 4 * 64, own_out = warp() % 4 * 32; /* 64 x 32 a warp */
     const float *scale_a = (const float *)(a.work + a.image_scale) + (stage - 1) * a.tiles, *scale_dz = scale_a + HIDDEN * a.tiles;

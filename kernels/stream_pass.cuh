@@ -34,6 +34,7 @@ struct arguments {
 
 constexpr int SUM_VECTORS = FIRST_TRAINED * FIRST_VECTORS + HIDDEN * VECTORS + FIELDS, FIRST_SUM = FIRST_TRAINED * FIRST_VECTORS;
 constexpr int LANES_PADDED = (FIRST_LANES + 8 * WARPS - 1) / (8 * WARPS) * (8 * WARPS);
+constexpr bool FIRST_LIKE_HIDDEN = FIRST_BLOCKS == 1 && LANES_PADDED == PADDED;
 constexpr int VECTOR = PADDED > LANES_PADDED ? PADDED : LANES_PADDED;
 constexpr int TILE_WORDS = PARTS * ROWS * PITCH / 2;
 
@@ -124,7 +125,8 @@ static __device__ __forceinline__ void store_image(const arguments &a, const wor
 
 /* Values of a whole stage into the tile and its image; returns the inverse of its scale. Two barriers. */
 template <typename G, int N>
-static __device__ __forceinline__ float put_tile(const arguments &a, shared_memory &s, const float (&z)[layout<G>::M][N][4], int which, size number, size row) {
+static __device__ __forceinline__ float put_tile(const arguments &a, shared_memory &s, const float (&z)[layout<G>::M][N][4], int which, size number,
+                                                 size row) {
     const scale_pair scale = scale_of(block_most<WARPS>(most_of(z, 0), s.most));
     store_tile<G>(z, scale.up, s.tile);
     __syncthreads();
@@ -172,7 +174,8 @@ template <typename G, int N> static __device__ __forceinline__ void gather(float
 #pragma unroll
     for (int c = 0; c < G::C; c++) out[c] = layout<G>::at(z, c, p, n, e);
 }
-template <typename G, int N> static __device__ __forceinline__ void scatter(const float (&in)[G::C], int p, int n, int e, float (&z)[layout<G>::M][N][4]) {
+template <typename G, int N>
+static __device__ __forceinline__ void scatter(const float (&in)[G::C], int p, int n, int e, float (&z)[layout<G>::M][N][4]) {
 #pragma unroll
     for (int c = 0; c < G::C; c++) layout<G>::at(z, c, p, n, e) = in[c];
 }
@@ -197,7 +200,9 @@ template <typename G> static __device__ __forceinline__ void hidden_forward(cons
 }
 
 /* Each lane's own Z, sixteen bytes at a time, threads side by side. */
-static __device__ __forceinline__ float4 *keep_place(float4 *keep, int stage, int i) { return keep + ((stage - 1) * KEEP_TILES + i) * THREADS + threadIdx.x; }
+static __device__ __forceinline__ float4 *keep_place(float4 *keep, int stage, int i) {
+    return keep + ((stage - 1) * KEEP_TILES + i) * THREADS + threadIdx.x;
+}
 
 template <typename G> static __device__ __forceinline__ void keep_tile(float4 *keep, int stage, const typename layout<G>::tile &z) {
     typedef layout<G> L;
@@ -208,7 +213,8 @@ template <typename G> static __device__ __forceinline__ void keep_tile(float4 *k
 }
 
 /* dZ from dA, over it, and the Z kept; adds the vectors' sums. */
-template <typename G> static __device__ __forceinline__ void hidden_backward(shared_memory &s, int stage, float4 *keep, typename layout<G>::tile &da) {
+template <typename G>
+static __device__ __forceinline__ void hidden_backward(shared_memory &s, int stage, float4 *keep, typename layout<G>::tile &da) {
     typedef layout<G> L;
     float sum[VECTORS][L::N][2];
     clear_sums(sum);
@@ -279,48 +285,46 @@ static __device__ __forceinline__ void store_element(word *tile, int part, int r
 }
 
 /* Column blocks side by side, and zeros up to FIRST_PADDED. */
-template <typename G>
-static __device__ __forceinline__ void store_blocks(first_tiles<G> &a, float up, word *tile) {
+template <typename G> static __device__ __forceinline__ void store_blocks(first_tiles<G> &a, float up, word *tile) {
+    typedef layout<G> L;
 #pragma unroll
     for (int b = 0; b < FIRST_BLOCKS; b++)
 #pragma unroll
-        for (int n = 0; n < layout<G>::LANE_N; n++)
+        for (int n = 0; n < L::LANE_N; n++)
 #pragma unroll
-            for (int m = 0; m < layout<G>::M; m++)
+            for (int m = 0; m < L::M; m++)
 #pragma unroll
                 for (int h = 0; h < 2; h++) {
+                    const int row = L::first_row() + 16 * m + 8 * h + lane_row();
                     word part[PARTS];
                     split_pair(a[b][m][n][2 * h] * up, a[b][m][n][2 * h + 1] * up, part);
 #pragma unroll
-                    for (int e = 0; e < 2; e++)
-                        if (layout<G>::template column<layout<G>::LANE_N>(n, e) < FIRST_LANES)
+                    for (int e = 0; e < 2; e++) {
+                        const int j = L::template column<L::LANE_N>(n, e);
+                        if (j < FIRST_LANES)
 #pragma unroll
-                            for (int i = 0; i < PARTS; i++)
-                                store_element(tile, i, layout<G>::first_row() + 16 * m + 8 * h + lane_row(), b * FIRST_LANES + layout<G>::template column<layout<G>::LANE_N>(n, e), part[i] >> 16 * e);
+                            for (int i = 0; i < PARTS; i++) store_element(tile, i, row, b * FIRST_LANES + j, part[i] >> 16 * e);
+                    }
                 }
     constexpr int LEFT = FIRST_PADDED - FIRST;
     if constexpr (LEFT > 0)
-        for (int i = threadIdx.x; i < layout<G>::TILE_ROWS * LEFT; i += THREADS)
+        for (int i = threadIdx.x; i < L::TILE_ROWS * LEFT; i += THREADS)
 #pragma unroll
             for (int part = 0; part < PARTS; part++) store_element(tile, part, i / LEFT, FIRST + i % LEFT, 0);
 }
 
-/* As put_tile. */
+/* As put_tile, when the first stage has several blocks of columns or other columns than the hidden ones. */
 template <typename G> static __device__ __forceinline__ float put_first(const arguments &a, shared_memory &s, size number, size row) {
     first_tiles<G> value;
     first_forward<G>(s, value);
-    if constexpr (FIRST_BLOCKS == 1)
-        return put_tile<G>(a, s, value[0], 0, number, row);
-    else {
-        unsigned most = 0;
+    unsigned most = 0;
 #pragma unroll
-        for (int b = 0; b < FIRST_BLOCKS; b++) most = most_of(value[b], most);
-        const scale_pair scale = scale_of(block_most<WARPS>(most, s.most));
-        store_blocks<G>(value, scale.up, s.tile);
-        __syncthreads();
-        store_image<layout<G>::TILE_ROWS, FIRST_PADDED>(a, s.tile, 0, number, row, scale.down);
-        return scale.down;
-    }
+    for (int b = 0; b < FIRST_BLOCKS; b++) most = most_of(value[b], most);
+    const scale_pair scale = scale_of(block_most<WARPS>(most, s.most));
+    store_blocks<G>(value, scale.up, s.tile);
+    __syncthreads();
+    store_image<layout<G>::TILE_ROWS, FIRST_PADDED>(a, s.tile, 0, number, row, scale.down);
+    return scale.down;
 }
 
 /* Sums of the first stage's vectors from dA (FIRST_BLOCKS = 1, FIRST = WIDTH). */
@@ -497,32 +501,36 @@ static __device__ __forceinline__ void run_tile(const arguments &a, shared_memor
         s.coordinate[k * POINTS_MOST + p] = a.point[m.point + k * m.points + first + (p < valid ? p : valid - 1)];
     }
     __syncthreads();
-    float down = put_first<G>(a, s, number, row);
+    float down = 0;
+    if constexpr (FIRST_LIKE_HIDDEN)
+        first_forward<G>(s, (first_tiles<G> &)z);
+    else
+        down = put_first<G>(a, s, number, row);
+    int stage = 0;     /* z: its A, or, going back, its dZ; one place for all products: the text is long enough */
+    bool back = false;
 #pragma unroll 1
-    for (int stage = 1;; stage++) {
-        product(own, column, w, s.ring, s.chunk_scale, down, stage == 1 ? FIRST_CHUNKS : NEXT_CHUNKS, z);
-        if (stage == HIDDEN) break;
-        keep_tile<G>(keep, stage, z);
-        hidden_forward<G>(s, stage, z);
-        down = put_tile<G>(a, s, z, stage, number, row);
-    }
-
-    store_raw<G>(s, z);
-    __syncthreads();
-    G::turn(set, s, valid);
-    __syncthreads();
-    turn_back<G>(s, z);
-
-#pragma unroll 1
-    for (int stage = HIDDEN;; stage--) {
-        down = put_tile<G>(a, s, z, HIDDEN + stage - 1, number, row);
-        if (stage == 1 && !FIRST_TRAINED) break;
-        product(own, column, w, s.ring, s.chunk_scale, down, NEXT_CHUNKS, z);
-        if (stage == 1) {
+    for (;;) {
+        if (FIRST_LIKE_HIDDEN || stage > 0) down = put_tile<G>(a, s, z, back ? HIDDEN + stage - 1 : stage, number, row);
+        if (!FIRST_TRAINED && back && stage == 1) break;
+        product(own, column, w, s.ring, s.chunk_scale, down, stage == 0 ? FIRST_CHUNKS : NEXT_CHUNKS, z);
+        if (back && stage == 1) {
             first_backward<G>(s, z);
             break;
         }
-        hidden_backward<G>(s, stage - 1, keep, z);
+        stage += back ? -1 : 1;
+        if (back) {
+            hidden_backward<G>(s, stage, keep, z);
+        } else if (stage < HIDDEN) {
+            keep_tile<G>(keep, stage, z);
+            hidden_forward<G>(s, stage, z);
+        } else {
+            store_raw<G>(s, z);
+            __syncthreads();
+            G::turn(set, s, valid);
+            __syncthreads();
+            turn_back<G>(s, z);
+            back = true;
+        }
     }
     __syncthreads();
 }
@@ -536,7 +544,8 @@ static __device__ __forceinline__ void begin_block(const arguments &a, shared_me
         const float *from = k < FIRST_VECTORS && !FIRST_TRAINED ? a.fixed : a.parameter;
         if (j < (k < FIRST_VECTORS ? FIRST_LANES : WIDTH)) s.vector[i] = from[a.vector[k] + j];
     }
-    for (int i = threadIdx.x; i < FIELDS * WIDTH; i += THREADS) s.vector[(VECTOR_ROWS + i % FIELDS) * VECTOR + i / FIELDS] = a.parameter[a.output + i];
+    for (int i = threadIdx.x; i < FIELDS * WIDTH; i += THREADS)
+        s.vector[(VECTOR_ROWS + i % FIELDS) * VECTOR + i / FIELDS] = a.parameter[a.output + i];
     for (int i = threadIdx.x; i < FIELDS; i += THREADS) s.bias[i] = a.parameter[a.bias + i];
     for (int i = threadIdx.x; i < TERMS; i += THREADS) s.scale[i] = a.scale[i];
     __syncthreads();

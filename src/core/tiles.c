@@ -38,14 +38,9 @@ pinn_status pn_tile_choice_parse(const char *text, pn_tile_choice *out) {
 bool pn_tiles_auto(const char *text) { return !text || !*text || strcmp(text, "auto") == 0; }
 bool pn_tiles_layered(const char *text) { return text && strcmp(text, "layered") == 0; }
 
-static bool read_rows(const char *text, unsigned *rows) {
+bool pn_tiles_rows(const char *text, unsigned *rows) {
     int length = -1;
-    return plain_numbers(text) && sscanf(text, "rows %u%n", rows, &length) == 1 && length >= 0 && !text[length] && *rows > 0;
-}
-
-bool pn_tiles_rows(const char *text) {
-    unsigned rows;
-    return text && read_rows(text, &rows);
+    return text && plain_numbers(text) && sscanf(text, "rows %u%n", rows, &length) == 1 && length >= 0 && !text[length] && *rows > 0;
 }
 
 pinn_status pn_tiles_read(const char *text, char out[PN_TILE_CHOICE_BYTES]) {
@@ -54,7 +49,7 @@ pinn_status pn_tiles_read(const char *text, char out[PN_TILE_CHOICE_BYTES]) {
     unsigned rows;
     if (pn_tiles_auto(text) || pn_tiles_layered(text))
         snprintf(out, PN_TILE_CHOICE_BYTES, "%s", pn_tiles_layered(text) ? "layered" : "auto");
-    else if (read_rows(text, &rows))
+    else if (pn_tiles_rows(text, &rows))
         snprintf(out, PN_TILE_CHOICE_BYTES, "rows %u", rows);
     else {
         status = pn_tile_choice_parse(text, &choice);

@@ -22,7 +22,7 @@ pinn_status pn_tile_choice_parse(const char *text, pn_tile_choice *out);
 
 bool pn_tiles_auto(const char *text);    /* NULL, "" and "auto" */
 bool pn_tiles_layered(const char *text); /* "layered" */
-bool pn_tiles_rows(const char *text);    /* "rows 128": tiles of the streamed pass */
+bool pn_tiles_rows(const char *text, unsigned *rows); /* "rows 128": tiles of the streamed pass */
 /* "auto", "layered", rows or a choice, as a choice is printed. Errors: CONFIG for anything else. */
 pinn_status pn_tiles_read(const char *text, char out[PN_TILE_CHOICE_BYTES]);
 

@@ -79,7 +79,7 @@ struct pn_pass {
     const char *compile_for; /* borrowed during creation */
     const char *tiles;       /* likewise */
     bool products_fma;       /* tiled on a GPU: no tensor cores, slowly */
-    pn_compilation *check, *check_streamed; /* of compile_for: the tiled and the streamed kernels, compiled and thrown away */
+    pn_compilation *check; /* of compile_for: the kernels a GPU would run, compiled and thrown away */
     char note[320];          /* why AUTO fell back to layered */
     char chosen[96];         /* the tiles in use, as text; "" for the other lowerings */
     size_t terms;

@@ -128,21 +128,27 @@ static void count_cost(pn_pass *pass);
 
 enum { STREAMED_WIDTH = 129 }; /* a GPU's pass is streamed rather than tiled from here on */
 
+static bool is_wide(const pn_network *network) {
+    for (size_t l = 0; l < network->layers; l++)
+        if (network->layer[l].out >= STREAMED_WIDTH) return true;
+    return false;
+}
+
 /* Compiles, on a CPU, what a GPU of the architecture would run. */
 static pinn_status check_kernels(pn_pass *pass, const char *architecture) {
-    pinn_status status = pn_tile_check(pass, architecture, &pass->check);
-    if (status == PINN_OK || status == PINN_UNSUPPORTED) status = pn_stream_check(pass, architecture, &pass->check_streamed);
-    return status == PINN_UNSUPPORTED ? PINN_OK : status; /* this network would run otherwise */
+    const bool wide = is_wide(pass->network);
+    pinn_status status = wide ? pn_stream_check(pass, architecture, &pass->check) : pn_tile_check(pass, architecture, &pass->check);
+    if (status == PINN_UNSUPPORTED)
+        status = wide ? pn_tile_check(pass, architecture, &pass->check) : pn_stream_check(pass, architecture, &pass->check);
+    return status == PINN_UNSUPPORTED ? PINN_OK : status; /* this network would run layered */
 }
 
 /* Lowerings to try one after another until one supports the pass. AUTO on a GPU: streamed from STREAMED_WIDTH on, tiled, layered; evaluations,
  * which are rare, layered. What was asked for is an error where it cannot be. */
 static size_t list_forms(const pn_pass_spec *spec, const pn_lowering_form *form[3]) {
     const bool cpu = pinn_context_executor(spec->context) == PINN_EXECUTOR_CPU, layered = pn_tiles_layered(spec->tiles);
-    const bool tiles = !pn_tiles_auto(spec->tiles), rows = pn_tiles_rows(spec->tiles);
-    size_t count = 0, width = 0;
-    for (size_t l = 0; l < spec->network->layers; l++)
-        if (spec->network->layer[l].out > width) width = spec->network->layer[l].out;
+    const bool tiles = !pn_tiles_auto(spec->tiles), rows = pn_tiles_rows(spec->tiles, &(unsigned){0});
+    size_t count = 0;
     if (spec->lowering == PN_LOWERING_LAYERED || (!cpu && (spec->evaluate || layered)))
         form[count++] = &pn_layered_form;
     else if (spec->lowering == PN_LOWERING_STREAMED || (spec->lowering == PN_LOWERING_AUTO && !cpu && rows))
@@ -152,7 +158,7 @@ static size_t list_forms(const pn_pass_spec *spec, const pn_lowering_form *form[
     else if (spec->lowering == PN_LOWERING_TILED || tiles)
         form[count++] = &pn_tile_form;
     else {
-        const bool wide = width >= STREAMED_WIDTH;
+        const bool wide = is_wide(spec->network);
         form[count++] = wide ? &pn_stream_form : &pn_tile_form;
         form[count++] = wide ? &pn_tile_form : &pn_stream_form;
         form[count++] = &pn_layered_form;
@@ -223,7 +229,6 @@ void pn_pass_destroy(pn_pass *pass) {
     if (!pass) return;
     if (pass->form) pass->form->destroy(pass);
     pn_compilation_drop(pass->check);
-    pn_compilation_drop(pass->check_streamed);
     for (size_t g = 0; g < pass->groups; g++) {
         for (size_t l = 0; l < pass->network->layers; l++) {
             if (pass->group[g].forward) pn_program_destroy(pass->group[g].forward[l]);
@@ -245,12 +250,10 @@ void pn_pass_destroy(pn_pass *pass) {
 
 pinn_status pn_pass_finish(pn_pass *pass) {
     pinn_status status = pass->form->finish ? pass->form->finish(pass) : PINN_OK;
-    pn_compilation **const check[] = {&pass->check, &pass->check_streamed};
-    for (int i = 0; i < 2; i++) {
-        if (!*check[i]) continue;
-        const pinn_status checked = pn_compilation_end(*check[i], NULL, NULL);
+    if (pass->check) {
+        const pinn_status checked = pn_compilation_end(pass->check, NULL, NULL);
         if (status == PINN_OK) status = checked;
-        *check[i] = NULL;
+        pass->check = NULL;
     }
     return status;
 }

@@ -23,7 +23,7 @@ typedef struct pn_product {
  * and the sizes only. */
 void pn_product_run(const pn_product *product, pn_real real, const void *a, const void *b, bool add, void *c);
 
-/* On a GPU, on the stream the handle is set to: by kernels of product_split.h or by cuBLAS, chosen by sizes and device, or by
+/* On a GPU, on the stream the handle is set to: by product_split.h's kernel or by cuBLAS, chosen by sizes and device, or by
  * PINN_PRODUCTS=split|blas in the environment. Products have float32's accuracy unless `tf32`. UNSUPPORTED without CUDA. */
 pinn_status pn_product_launch(const pn_product *product, pn_real real, bool tf32, void *handle, void *stream, const void *a,
                               const void *b, void *c);

@@ -37,19 +37,17 @@ static pinn_status launch_blas(const pn_product *p, pn_real real, bool tf32, voi
     return pn_fail(PINN_DEVICE_FAILED, "cuBLAS product [%d, %d] x [%d, %d]: %s", m, k, k, n, cublasGetStatusString(status));
 }
 
-/* PINN_PRODUCTS=blas: never; split: wherever the kernels take the product; else: where it is worth while. At tf32's accuracy cuBLAS, which
- * has wgmma, is twice as fast on an H200 (306 against 162 TFLOP/s at 33280 x 512 x 512). */
+/* PINN_PRODUCTS=blas: never; split: wherever the kernel takes the product; else: where it is worth while. */
 static bool worth_splitting(const pn_product *p, pn_real real, bool tf32, const void *a, const void *b, const void *c) {
     const char *choice = getenv("PINN_PRODUCTS");
-    if (real != PN_FLOAT32 || (choice && strcmp(choice, "blas") == 0) || !pn_split_takes(p, a, b, c)) return false;
+    if (real != PN_FLOAT32 || tf32 || (choice && strcmp(choice, "blas") == 0) || !pn_split_takes(p, a, b, c)) return false;
     if (choice && strcmp(choice, "split") == 0) return true;
-    return !tf32 && p->m >= LEAST_ROWS && p->n >= LEAST_COLUMNS && p->k >= LEAST_INNER &&
+    return p->m >= LEAST_ROWS && p->n >= LEAST_COLUMNS && p->k >= LEAST_INNER &&
            (double)p->m * (double)p->n * (double)p->k * (double)p->batch >= LEAST_PRODUCTS;
 }
 
 pinn_status pn_product_launch(const pn_product *p, pn_real real, bool tf32, void *handle, void *stream, const void *a, const void *b,
                               void *c) {
-    const size_t tile = worth_splitting(p, real, tf32, a, b, c) ? pn_split_choose(p, tf32) : SIZE_MAX;
-    if (tile == SIZE_MAX) return launch_blas(p, real, tf32, handle, stream, a, b, c);
-    return pn_split_launch(p, tile, stream, a, b, c);
+    if (worth_splitting(p, real, tf32, a, b, c)) return pn_split_launch(p, stream, a, b, c);
+    return launch_blas(p, real, tf32, handle, stream, a, b, c);
 }

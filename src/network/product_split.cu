@@ -4,9 +4,9 @@
  *   a b = lo hi' + hi lo' + hi hi'                      (lo lo' is below 2^-24 of a b)
  *
  * Tensor cores cut off what they add instead of rounding it, so the three products of WINDOW x 8 values of k are added up there, from
- * zero, the small ones first, and leave for a float32 sum that rounds. A tf32 product is hi hi' alone, all of it added in the tensor core.
- * Source: Ootomo and Yokota, "Recovering single precision accuracy from Tensor Cores while surpassing the FP32 theoretical peak
- * performance", IJHPCA 36 (2022). What is not finite stays so, but an infinity becomes NaN at float32 accuracy.
+ * zero, the small ones first, and leave for a float32 sum that rounds. Source: Ootomo and Yokota, "Recovering single precision accuracy from
+ * Tensor Cores while surpassing the FP32 theoretical peak performance", IJHPCA 36 (2022). What is not finite stays so, but an infinity
+ * becomes NaN.
  *
  * A block computes tiles of C, BM x BN, one after another; of op(A) and op(B) it copies stages of BK values of k into shared memory
  * (cp.async, STAGES in flight, also from one tile to the next). A warp has WM x WN of the tile and multiplies slabs of 8 values of k.
@@ -65,10 +65,6 @@ static __device__ __forceinline__ void split(float x, float &hi, float &lo) {
     hi = __uint_as_float((__float_as_uint(x) + 0x1000u) & 0xffffe000u);
     lo = x - hi;
 }
-
-/* Cutting off the 13 low bits of this is rounding x but for a bias that vanishes on average over mantissas, E[1/m] = 1 / (2 log 2); what
- * tf32 holds stays the same, and NaN and infinity too (adding to the bits would lose them). */
-static __device__ __forceinline__ float ready_for_cut(float x) { return x * (1.0f + 0.7213f / 2048); }
 
 /* ---- memory to shared memory --------------------------------------------------------------------------------------------------- */
 
@@ -136,14 +132,14 @@ static __device__ __forceinline__ void read_slab(const float *tile, int first, i
 
 /* ---- the kernel ------------------------------------------------------------------------------------------------------------------ */
 
-/* WINDOW: slabs whose products are added in the tensor core; 0 = one tf32 product, all of k. */
+/* WINDOW: slabs whose products are added in the tensor core. */
 template <int BM_, int BN_, int WM_, int WN_, int STAGES_, int BLOCKS_, int WINDOW_>
 struct shape {
     static constexpr int BM = BM_, BN = BN_, WM = WM_, WN = WN_, STAGES = STAGES_, BLOCKS = BLOCKS_, WINDOW = WINDOW_;
     static constexpr int THREADS = BM / WM * (BN / WN) * 32, STAGE_BYTES = (BM + BN) * BK * (int)sizeof(float);
     static constexpr int MT = WM / 16, NT = WN / 8; /* a warp's tiles of 16 x 8 */
     static_assert(WM % 32 == 0 && WN % 32 == 0, "lanes read 32 rows together");
-    static_assert(WINDOW == 0 || SLABS % WINDOW == 0, "windows end with stages");
+    static_assert(SLABS % WINDOW == 0, "windows end with stages");
 };
 
 /* Rows g, g + 8 of tile i of 16 rows, then the same with k + 4: the order of the instruction's operand. */
@@ -152,24 +148,9 @@ static __device__ __forceinline__ float pick(const float (&a)[S::WM / 8][2], int
     return a[2 * i + q % 2][q / 2];
 }
 
-/* tf32 products. */
-template <class S>
-static __device__ __forceinline__ void multiply_slab_tf32(float (&a)[S::WM / 8][2], float (&b)[S::WN / 8][2], float (&sum)[S::MT][S::NT][4]) {
-#pragma unroll
-    for (int j = 0; j < S::NT; j++) b[j][0] = ready_for_cut(b[j][0]), b[j][1] = ready_for_cut(b[j][1]);
-#pragma unroll
-    for (int i = 0; i < S::MT; i++) {
-        float cut[4];
-#pragma unroll
-        for (int q = 0; q < 4; q++) cut[q] = ready_for_cut(pick<S>(a, i, q));
-#pragma unroll
-        for (int j = 0; j < S::NT; j++) multiply(sum[i][j], cut, b[j]);
-    }
-}
-
 /* Products of split operands; `part` is the tensor cores' sum since the window's first slab. */
 template <class S>
-static __device__ __forceinline__ void multiply_slab_split(const float (&a)[S::WM / 8][2], const float (&b)[S::WN / 8][2], int slab,
+static __device__ __forceinline__ void multiply_slab(const float (&a)[S::WM / 8][2], const float (&b)[S::WN / 8][2], int slab,
                                                            float (&part)[S::MT][S::NT][4], float (&sum)[S::MT][S::NT][4]) {
     float b_hi[S::NT][2], b_lo[S::NT][2];
 #pragma unroll
@@ -194,15 +175,6 @@ static __device__ __forceinline__ void multiply_slab_split(const float (&a)[S::W
 #pragma unroll
                 for (int q = 0; q < 4; q++) sum[i][j][q] += part[i][j][q];
     }
-}
-
-template <class S>
-static __device__ __forceinline__ void multiply_slab(float (&a)[S::WM / 8][2], float (&b)[S::WN / 8][2], int slab,
-                                                     float (&part)[S::MT][S::NT][4], float (&sum)[S::MT][S::NT][4]) {
-    if constexpr (S::WINDOW == 0)
-        multiply_slab_tf32<S>(a, b, sum);
-    else
-        multiply_slab_split<S>(a, b, slab, part, sum);
 }
 
 template <class S, bool A_BY_K, bool B_BY_K>
@@ -297,44 +269,23 @@ static __global__ void __launch_bounds__(S::THREADS, S::BLOCKS) product_kernel(c
 
 /* ---- launches ------------------------------------------------------------------------------------------------------------------- */
 
-typedef struct kernel {
-    const char *name;
-    bool tf32;
-    unsigned bm, bn, threads, blocks; /* blocks: a multiprocessor's at a time */
-    int bytes;                        /* of shared memory a block */
-    const void *form[FORMS];
-} kernel;
-
-template <class S>
-static kernel describe(const char *name) {
-    return {name, S::WINDOW == 0, S::BM, S::BN, S::THREADS, S::BLOCKS, S::STAGES * S::STAGE_BYTES,
-            {(const void *)product_kernel<S, true, false>, (const void *)product_kernel<S, true, true>,
-             (const void *)product_kernel<S, false, false>}};
-}
-
-/* One an accuracy: the fastest of fifteen shapes on an H200. */
-static const kernel kernels[] = {
-    describe<shape<128, 64, 64, 32, 4, 2, 4>>("float32 128x64"),
-    describe<shape<128, 128, 64, 64, 3, 2, 0>>("tf32 128x128"),
-};
-static const size_t KERNELS = sizeof kernels / sizeof kernels[0];
-
-extern "C" size_t pn_split_tiles(void) { return KERNELS; }
-extern "C" const char *pn_split_name(size_t tile) { return kernels[tile].name; }
-extern "C" bool pn_split_is_tf32(size_t tile) { return kernels[tile].tf32; }
+/* The fastest of fifteen on an H200. */
+typedef shape<128, 64, 64, 32, 4, 2, 4> best;
+static constexpr int SHARED_BYTES = best::STAGES * best::STAGE_BYTES;
+static const void *const form[FORMS] = {(const void *)product_kernel<best, true, false>, (const void *)product_kernel<best, true, true>,
+                                        (const void *)product_kernel<best, false, false>};
 
 static bool aligned(const void *pointer) { return (uintptr_t)pointer % 16 == 0; }
 
-extern "C" bool pn_split_takes(const pn_product *p, const void *a, const void *b, const void *c) {
-    const size_t pitch_a = p->transpose_a ? p->m : p->k, pitch_b = p->transpose_b ? p->k : p->n;
-    const size_t strides = p->batch > 1 ? p->stride_a | p->stride_b | p->stride_c : 0;
-    return !(p->transpose_a && p->transpose_b) && p->m > 0 && p->n > 0 && p->k > 0 && (pitch_a | pitch_b | p->n | strides) % 4 == 0 &&
-           aligned(a) && aligned(b) && aligned(c);
+/* 0 where it can't be asked. */
+static int attribute(cudaDeviceAttr which) {
+    int device = 0, value = 0;
+    return cudaGetDevice(&device) == cudaSuccess && cudaDeviceGetAttribute(&value, which, device) == cudaSuccess ? value : 0;
 }
 
-/* The sizes of a product cut into a kernel's tiles; false when they are too many. */
-static bool cut_tiles(const kernel &k, const pn_product *p, arguments *g) {
-    const size_t rows = (p->m + k.bm - 1) / k.bm, columns = (p->n + k.bn - 1) / k.bn;
+/* The sizes of a product cut into tiles; false when they are too many. */
+static bool cut_tiles(const pn_product *p, arguments *g) {
+    const size_t rows = (p->m + best::BM - 1) / best::BM, columns = (p->n + best::BN - 1) / best::BN;
     if (p->batch > INT32_MAX / rows / columns) return false;
     g->m = (unsigned)p->m;
     g->n = (unsigned)p->n;
@@ -349,39 +300,31 @@ static bool cut_tiles(const kernel &k, const pn_product *p, arguments *g) {
     return true;
 }
 
-/* 0 where it can't be asked. */
-static int attribute(cudaDeviceAttr which) {
-    int device = 0, value = 0;
-    return cudaGetDevice(&device) == cudaSuccess && cudaDeviceGetAttribute(&value, which, device) == cudaSuccess ? value : 0;
+extern "C" bool pn_split_takes(const pn_product *p, const void *a, const void *b, const void *c) {
+    const size_t pitch_a = p->transpose_a ? p->m : p->k, pitch_b = p->transpose_b ? p->k : p->n;
+    const size_t strides = p->batch > 1 ? p->stride_a | p->stride_b | p->stride_c : 0;
+    arguments g;
+    return !(p->transpose_a && p->transpose_b) && p->m > 0 && p->n > 0 && p->k > 0 && (pitch_a | pitch_b | p->n | strides) % 4 == 0 &&
+           aligned(a) && aligned(b) && aligned(c) && cut_tiles(p, &g) && attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin) >= SHARED_BYTES;
 }
 
-extern "C" size_t pn_split_choose(const pn_product *p, bool tf32) {
-    const int bytes = attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
-    for (size_t i = 0; i < KERNELS; i++) {
-        arguments g;
-        if (kernels[i].tf32 == tf32 && kernels[i].bytes <= bytes && cut_tiles(kernels[i], p, &g)) return i;
-    }
-    return SIZE_MAX;
-}
-
-extern "C" pinn_status pn_split_launch(const pn_product *p, size_t tile, void *stream, const void *a, const void *b, void *c) {
-    const kernel &k = kernels[tile];
-    const void *entry = k.form[p->transpose_a ? TN : p->transpose_b ? NT : NN];
+extern "C" pinn_status pn_split_launch(const pn_product *p, void *stream, const void *a, const void *b, void *c) {
+    const void *entry = form[p->transpose_a ? TN : p->transpose_b ? NT : NN];
     arguments g = {};
     g.a = (const float *)a;
     g.b = (const float *)b;
     g.c = (float *)c;
-    if (!cut_tiles(k, p, &g)) return pn_fail(PINN_UNSUPPORTED, "a product of more than %d tiles", INT32_MAX);
-    const unsigned most = (unsigned)attribute(cudaDevAttrMultiProcessorCount) * k.blocks;
+    if (!cut_tiles(p, &g)) return pn_fail(PINN_UNSUPPORTED, "a product of more than %d tiles", INT32_MAX);
+    const unsigned most = (unsigned)attribute(cudaDevAttrMultiProcessorCount) * best::BLOCKS;
     cudaLaunchConfig_t config = {};
     config.gridDim = dim3(g.tiles < most ? g.tiles : most);
-    config.blockDim = dim3(k.threads);
-    config.dynamicSmemBytes = (size_t)k.bytes;
+    config.blockDim = dim3(best::THREADS);
+    config.dynamicSmemBytes = SHARED_BYTES;
     config.stream = (cudaStream_t)stream;
     void *argument[] = {&g};
-    cudaError_t error = cudaFuncSetAttribute(entry, cudaFuncAttributeMaxDynamicSharedMemorySize, k.bytes);
+    cudaError_t error = cudaFuncSetAttribute(entry, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED_BYTES);
     if (error == cudaSuccess) error = cudaLaunchKernelExC(&config, entry, argument);
     if (error == cudaSuccess) return PINN_OK;
     cudaGetLastError();
-    return pn_fail(PINN_DEVICE_FAILED, "product [%u, %u] x [%u, %u], kernel \"%s\": %s", g.m, g.k, g.k, g.n, k.name, cudaGetErrorString(error));
+    return pn_fail(PINN_DEVICE_FAILED, "split product [%u, %u] x [%u, %u]: %s", g.m, g.k, g.k, g.n, cudaGetErrorString(error));
 }

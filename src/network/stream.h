@@ -54,8 +54,9 @@ typedef struct pn_stream_plan {
     size_t weights, weight_scale, images, image_scale, keep, work_bytes; /* where they start in the workspace, bytes */
 } pn_stream_plan;
 
-/* Errors: UNSUPPORTED, with the reason, when the network, its point sets or the device don't fit. */
-pinn_status pn_stream_plan_create(const pn_pass *pass, const pn_stream_limits *limits, pn_stream_plan *out);
+/* `tiles`: "rows 128", or NULL or "auto" = by an estimate. Errors: CONFIG for other texts; UNSUPPORTED, with the reason, when the network, its
+ * point sets or the device don't fit. */
+pinn_status pn_stream_plan_create(const pn_pass *pass, const pn_stream_limits *limits, const char *tiles, pn_stream_plan *out);
 void pn_stream_plan_free(pn_stream_plan *plan);
 
 /* Begins to compile the kernels that a GPU of this architecture would run for the pass. Errors as of pn_stream_plan_create. */

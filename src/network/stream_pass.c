@@ -107,7 +107,8 @@ static pinn_status fill_arguments(pn_pass *pass) {
     const pn_stream_plan *plan = &w->plan;
     const pn_network *network = pass->network;
     const size_t last = network->layers - 1;
-    w->arguments = POINTERS + OFFSETS + 2 * plan->hidden + plan->first_vectors + plan->hidden * plan->vectors + 2 + plan->splits + 1 + 6 * pass->members;
+    const size_t vectors = plan->first_vectors + plan->hidden * plan->vectors;
+    w->arguments = POINTERS + OFFSETS + 2 * plan->hidden + vectors + 2 + plan->splits + 1 + 6 * pass->members;
     if (w->arguments > PN_KERNEL_WORDS) return pn_fail(PINN_UNSUPPORTED, "no streamed pass: too many layers and point sets for one kernel");
     w->argument = pn_allocate(w->arguments, sizeof *w->argument);
     if (!w->argument) return PN_NO_MEMORY("the network pass");
@@ -193,7 +194,7 @@ static pinn_status streamed_create(pn_pass *pass) {
     pass->lowered = w;
     PN_TRY(pn_code_limits(pass->context, &limits.shared_bytes, &limits.processors));
     PN_TRY(pn_code_architecture(pass->context, architecture));
-    PN_TRY(pn_stream_plan_create(pass, &limits, &w->plan));
+    PN_TRY(pn_stream_plan_create(pass, &limits, pass->tiles, &w->plan));
     describe_nodes(pass);
     PN_TRY(compile(pass, &w->plan, architecture, &w->compilation));
     PN_TRY(fill_arguments(pass));
@@ -226,7 +227,7 @@ pinn_status pn_stream_check(const pn_pass *pass, const char *architecture, pn_co
     const pn_stream_limits limits = strcmp(architecture, "sm_80") == 0 ? (pn_stream_limits){163 * 1024, 108} : (pn_stream_limits){227 * 1024, 132};
     pinn_status status;
     pn_stream_plan plan = {0};
-    PN_TRY(pn_stream_plan_create(pass, &limits, &plan));
+    PN_TRY(pn_stream_plan_create(pass, &limits, NULL, &plan));
     PN_TRY(compile(pass, &plan, architecture, out));
 fail:
     pn_stream_plan_free(&plan);
@@ -239,7 +240,8 @@ static pinn_status streamed_record(pn_pass *pass, pinn_graph *graph) {
     for (size_t k = 0; k < KERNELS; k++) {
         const node *n = &w->node[k];
         pinn_plane *reads[PN_BASES], *writes[PN_BASES];
-        PN_TRY(pinn_graph_operation(graph, &n->operation, &n, sizeof n, pn_pass_planes(pass, n->reads, reads), pn_pass_planes(pass, n->writes, writes)));
+        PN_TRY(pinn_graph_operation(graph, &n->operation, &n, sizeof n, pn_pass_planes(pass, n->reads, reads),
+                                    pn_pass_planes(pass, n->writes, writes)));
     }
 fail:
     return status;

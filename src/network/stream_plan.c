@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/memory.h"
+#include "core/tiles.h"
 
 enum {
     COLUMNS_STEP = 8 * PN_STREAM_WARPS, /* every warp has as many tiles of 8 columns */
@@ -80,7 +81,7 @@ static void size_weights(const pn_pass *pass, pn_stream_plan *plan) {
 
 /* ---- tiles ------------------------------------------------------------------------------------------------------------------------ */
 
-/* Reads of shared memory a step of 16 values of k takes, in matrices of 16 x 16: rows again for each part of the columns (PART_N in
+/* Reads of shared memory that a step of 16 values of k takes, in matrices of 16 x 16: rows again for each part of the columns (PART_N in
  * kernels/stream_products.cuh). */
 static size_t count_reads(const pn_stream_plan *plan, size_t m, size_t n) {
     const size_t part = plan->parts == 1 || m * n <= 16 ? n : n % 4 == 0 && m <= 4 ? 4 : n % 2 == 0 ? 2 : 1;
@@ -147,7 +148,7 @@ static size_t shared_bytes(const pn_pass *pass, const pn_stream_plan *p, unsigne
     const size_t vector = larger(p->padded, round_up(p->first_lanes, COLUMNS_STEP));
     const size_t halves = p->parts * (stages * p->padded * PN_STREAM_CHUNK_K + p->rows * p->pitch);
     const size_t doubles = PN_STREAM_WARPS * pass->terms;
-    const size_t words = p->chunks + (vector_rows + fields + p->row_warps_most * p->sum_vectors) * vector + (p->raw_most + p->rows) * fields + fields +
+    const size_t words = p->chunks + (vector_rows + fields + p->row_warps_most * p->sum_vectors) * vector + (p->raw_most + p->rows + 1) * fields +
                          pass->terms + p->points_most * p->columns_most + PN_STREAM_WARPS * (fields + 1);
     return round_up(2 * halves + 8 * doubles + 4 * words, 128);
 }
@@ -170,21 +171,15 @@ static double estimate_time(const pn_stream_plan *plan, unsigned processors) {
     return ceil((double)plan->tiles / processors) * (fmax(products, stream) + 0.35 * rows + 8.0);
 }
 
-/* "rows 128" */
-static pinn_status parse_rows(const char *text, size_t *rows) {
-    int length = -1;
-    if (sscanf(text, "rows %zu%n", rows, &length) == 1 && length >= 0 && !text[length] && *rows >= ROWS_STEP && *rows <= ROWS_MOST) return PINN_OK;
-    return pn_fail(PINN_CONFIG, "\"%s\" is no size of streamed tiles: write \"auto\" or, for example, \"rows 128\"", text);
-}
-
 /* Rows of a tile: as asked for, or by the estimate. */
-static pinn_status choose_rows(const pn_pass *pass, const pn_stream_limits *limits, pn_stream_plan *plan) {
+static pinn_status choose_rows(const pn_pass *pass, const pn_stream_limits *limits, const char *tiles, pn_stream_plan *plan) {
     size_t least = ROWS_STEP, most = ROWS_MOST, best = 0;
     double best_time = INFINITY;
-    if (pass->tiles && strcmp(pass->tiles, "auto") != 0) {
-        pinn_status status = parse_rows(pass->tiles, &least);
-        if (status != PINN_OK) return status;
-        most = least;
+    if (!pn_tiles_auto(tiles)) {
+        unsigned rows;
+        if (!pn_tiles_rows(tiles, &rows)) return unsupported("its tiles are given in rows, as \"rows 128\"");
+        if (rows < ROWS_STEP || rows > ROWS_MOST) return unsupported("a tile has 16 to 256 rows");
+        least = most = rows;
     }
     for (size_t rows = least; rows <= most; rows += ROWS_STEP) {
         if (!size_groups(pass, plan, rows)) continue;
@@ -224,7 +219,7 @@ static void place_work(pn_stream_plan *p) {
     p->work_bytes = p->keep + p->blocks * (p->hidden - 1) * p->keep_tiles * PN_STREAM_THREADS * 16;
 }
 
-pinn_status pn_stream_plan_create(const pn_pass *pass, const pn_stream_limits *limits, pn_stream_plan *out) {
+pinn_status pn_stream_plan_create(const pn_pass *pass, const pn_stream_limits *limits, const char *tiles, pn_stream_plan *out) {
     pinn_status status;
     pn_stream_plan plan = {.group = pn_allocate(pass->groups, sizeof *plan.group), .order = pn_allocate(pass->members, sizeof *plan.order)};
     if (!plan.group || !plan.order) {
@@ -234,7 +229,7 @@ pinn_status pn_stream_plan_create(const pn_pass *pass, const pn_stream_limits *l
     PN_TRY(read_network(pass, &plan));
     size_weights(pass, &plan);
     order_members(pass, &plan);
-    PN_TRY(choose_rows(pass, limits, &plan));
+    PN_TRY(choose_rows(pass, limits, tiles, &plan));
     const size_t sides = (plan.padded + PN_STREAM_SIDE - 1) / PN_STREAM_SIDE, first_sides = (plan.first_padded + PN_STREAM_SIDE - 1) / PN_STREAM_SIDE;
     plan.items = (unsigned)(first_sides * sides + (plan.hidden - 1) * sides * sides);
     plan.blocks = plan.tiles < limits->processors ? (unsigned)plan.tiles : limits->processors;

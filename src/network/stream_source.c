@@ -47,7 +47,8 @@ static void print_constants(const pn_pass *pass, const pn_stream_plan *p, pn_tex
                     {"GRADIENT_ROW", p->gradient_row},
                     {"SHARED_BYTES", p->shared_bytes}};
     pn_text_string(out, "typedef unsigned long long size;\n");
-    for (size_t i = 0; i < sizeof constant / sizeof constant[0]; i++) pn_text_printf(out, "constexpr int %s = %zu;\n", constant[i].name, constant[i].value);
+    for (size_t i = 0; i < sizeof constant / sizeof constant[0]; i++)
+        pn_text_printf(out, "constexpr int %s = %zu;\n", constant[i].name, constant[i].value);
     pn_text_string(out, "struct shared_memory;\n\n");
 }
 
@@ -89,7 +90,8 @@ static pinn_status print_group(const pn_pass *pass, const pn_stream_plan *plan, 
     pn_text_printf(out, "struct group%zu {\n    static constexpr int C = %zu, UNITS = %u, ROW_WARPS = %u;\n", g, channels,
                    plan->group[g].units, plan->group[g].row_warps);
     pn_lane_wrapper(group->forward[0], "first", first, (const pn_lane_array[]){x, v0}, 2, &a0, 1, out);
-    if (plan->first_trained) pn_lane_wrapper(group->backward[0], "first_adjoint", first_adjoint, (const pn_lane_array[]){x, v0, da}, 3, &sum0, 1, out);
+    if (plan->first_trained)
+        pn_lane_wrapper(group->backward[0], "first_adjoint", first_adjoint, (const pn_lane_array[]){x, v0, da}, 3, &sum0, 1, out);
     pn_lane_wrapper(group->forward[2], "hidden", hidden, (const pn_lane_array[]){z, v}, 2, &a, 1, out);
     pn_lane_wrapper(group->backward[2], "hidden_adjoint", hidden_adjoint, (const pn_lane_array[]){z, v, da}, 3, dz, 2, out);
     pn_text_string(out, "    static __device__ __forceinline__ void turn(int set, shared_memory &s, int valid);\n};\n\n");
@@ -135,7 +137,8 @@ static void print_pass(const pn_pass *pass, const pn_stream_plan *plan, pn_text 
     for (size_t at = 0; at < pass->members; at++) {
         const size_t group = pass->member[plan->order[at]].group;
         if (at + 1 < pass->members && pass->member[plan->order[at + 1]].group == group) continue;
-        pn_text_printf(out, "        if (set <= %zu) {\n            run_tile<group%zu>(a, s, w, keep, set, tile);\n            continue;\n        }\n", at, group);
+        pn_text_printf(out, "        if (set <= %zu) {\n            run_tile<group%zu>(a, s, w, keep, set, tile);\n            continue;\n        }\n",
+                       at, group);
     }
     pn_text_string(out, "    }\n    copy_wait<0>();\n    end_block(a, s);\n}\n\n");
 }

@@ -31,7 +31,10 @@ START_TEST(words) {
     ck_assert_str_eq(text, "layered");
     ck_assert_int_eq(pn_tiles_read("rows 128", text), PINN_OK);
     ck_assert_str_eq(text, "rows 128");
-    ck_assert(pn_tiles_rows("rows 128") && !pn_tiles_rows("rows 0") && !pn_tiles_rows("rows 128 ") && !pn_tiles_rows("layered"));
+    unsigned rows = 0;
+    ck_assert(pn_tiles_rows("rows 128", &rows));
+    ck_assert_uint_eq(rows, 128);
+    ck_assert(!pn_tiles_rows("rows 0", &rows) && !pn_tiles_rows("rows 128 ", &rows) && !pn_tiles_rows("layered", &rows));
     ck_assert_int_eq(pn_tiles_read("units  5,splits 2, keep shared, weights one", text), PINN_OK); /* spaces don't matter */
     ck_assert_str_eq(text, "units 5, splits 2, keep shared, weights one");
 }

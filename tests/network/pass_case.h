@@ -30,6 +30,7 @@ typedef struct pass_case {
     size_t width, depth, fourier;
     case_set set[CASE_SETS]; /* ended by points = 0 */
     bool tf32;               /* on a GPU */
+    const char *tiles;       /* on a GPU; NULL = by the table */
 } pass_case;
 
 typedef struct case_run { /* a case made ready */
@@ -141,7 +142,7 @@ static inline void case_open_on(case_run *r, const pass_case *c, pinn_executor e
     MUST(pn_pass_create(&(pn_pass_spec){.context = r->context, .real = real, .lowering = lowering, .network = r->network,
                                         .scope = r->scope, .ir = r->ir, .set = r->set, .sets = r->sets, .terms = r->terms,
                                         .parameters = r->parameter_plane, .points = r->point_plane, .scale = r->scale_plane,
-                                        .tf32 = c->tf32 && executor != PINN_EXECUTOR_CPU, .evaluate = evaluate},
+                                        .tf32 = c->tf32 && executor != PINN_EXECUTOR_CPU, .tiles = c->tiles, .evaluate = evaluate},
                         &r->pass));
     MUST(pinn_graph_create(r->context, "pass", &r->graph));
     MUST(pinn_graph_begin(r->graph));
