@@ -146,6 +146,7 @@ static void print_pass(const pn_pass *pass, const pn_stream_plan *plan, pn_text 
 pinn_status pn_stream_source(const pn_pass *pass, const pn_stream_plan *plan, pn_text *out) {
     pinn_status status = PINN_OK;
     print_constants(pass, plan, out);
+    pn_lane_prelude(out);
     for (size_t g = 0; g < pass->groups; g++) PN_TRY(print_group(pass, plan, g, out));
     pn_text_string(out, pn_stream_instructions_text);
     pn_text_string(out, pn_stream_products_text);

@@ -246,7 +246,6 @@ pinn_status pn_tile_plan_create(const pn_pass *pass, const pn_tile_limits *limit
     }
     PN_TRY(read_network(pass, &plan));
     plan.halves = pass->real == PN_FLOAT32 && !pass->products_fma;
-    for (size_t g = 0; g < pass->groups; g++) PN_TRY(pn_describe_kept(pass, &pass->group[g], 2, &plan.group[g].kept));
     order_sets(pass, plan.order);
     for (size_t m = 0; m < pass->members; m++) plan.columns_most = larger(plan.columns_most, pass->member[m].point_columns);
     if (choice) {
@@ -265,6 +264,12 @@ pinn_status pn_tile_plan_create(const pn_pass *pass, const pn_tile_limits *limit
 fail:
     plan.groups = plan.group ? pass->groups : 0;
     pn_tile_plan_free(&plan);
+    return status;
+}
+
+pinn_status pn_tile_describe(const pn_pass *pass, pn_tile_plan *plan) {
+    pinn_status status = PINN_OK;
+    for (size_t g = 0; status == PINN_OK && g < pass->groups; g++) status = pn_describe_kept(pass, &pass->group[g], 2, &plan->group[g].kept);
     return status;
 }
 
