@@ -22,8 +22,8 @@
 #define TEXT_EXPM1 "expm1@(A)"
 #define TEXT_LOG "log@(A)"
 #define TEXT_LOG1P "log1p@(A)"
-#define TEXT_SIN "sin@(A)"
-#define TEXT_COS "cos@(A)"
+#define TEXT_SIN "lane_sin@(A)"
+#define TEXT_COS "lane_cos@(A)"
 #define TEXT_TAN "tan@(A)"
 #define TEXT_ASIN "asin@(A)"
 #define TEXT_ACOS "acos@(A)"
@@ -103,26 +103,48 @@ static void print_instruction(const pn_program *p, const pn_instruction *i, pn_t
     pn_text_string(out, ";\n");
 }
 
-/* tanh of every network's every lane, within 4 units in the last place and without a branch, so that columns overlap:
- *   |x| < 0.55   x + x^3 P(x^2), P fitted for the least relative error
- *   else         (1 - e)/(1 + e), e = 2^(-2 log2(e) |x|) */
-void pn_lane_prelude(pn_text *out) {
-    pn_text_string(out, "[[maybe_unused]] static __device__ __forceinline__ float lane_tanhf(float x) {\n"
-                        "    const float magnitude = fabsf(x), square = x * x;\n"
-                        "    float e, r, p = fmaf(0x1.0d502ep-6f, square, -0x1.af7ccap-5f);\n"
-                        "#ifdef __CUDA_ARCH__\n"
-                        "    asm(\"ex2.approx.ftz.f32 %0, %1;\" : \"=f\"(e) : \"f\"(magnitude * -0x1.715476p+1f));\n"
-                        "    asm(\"rcp.approx.ftz.f32 %0, %1;\" : \"=f\"(r) : \"f\"(1.0f + e));\n"
-                        "#else\n"
-                        "    e = exp2f(magnitude * -0x1.715476p+1f);\n"
-                        "    r = 1.0f / (1.0f + e);\n"
-                        "#endif\n"
-                        "    p = fmaf(p, square, 0x1.10cef6p-3f);\n"
-                        "    p = fmaf(p, square, -0x1.555452p-2f);\n"
-                        "    return magnitude < 0.55f ? fmaf(p * square, x, x) : copysignf((1.0f - e) * r, x);\n"
-                        "}\n"
-                        "[[maybe_unused]] static __device__ __forceinline__ double lane_tanh(double x) { return tanh(x); }\n\n");
-}
+/* Elementary functions of networks' lanes, short and as far as can be without branches, so that columns overlap.
+ *   tanh, within 4 units in the last place: |x| < 0.55: x + x^3 P(x^2), P fitted for the least relative error; else (1 - e)/(1 + e),
+ *         e = 2^(-2 log2(e) |x|)
+ *   sin, cos, within 2 units: x - q pi/2 in three parts (Cody and Waite 1980), then the polynomials of Cephes (Moshier 1989) on
+ *         [-pi/4, pi/4]; where that loses digits, far from zero, CUDA's own function, called rather than inlined */
+static const char lane_prelude[] =
+    "[[maybe_unused]] static __device__ __forceinline__ float lane_tanhf(float x) {\n"
+    "    const float magnitude = fabsf(x), square = x * x;\n"
+    "    float e, r, p = fmaf(0x1.0d502ep-6f, square, -0x1.af7ccap-5f);\n"
+    "#ifdef __CUDA_ARCH__\n"
+    "    asm(\"ex2.approx.ftz.f32 %0, %1;\" : \"=f\"(e) : \"f\"(magnitude * -0x1.715476p+1f));\n"
+    "    asm(\"rcp.approx.ftz.f32 %0, %1;\" : \"=f\"(r) : \"f\"(1.0f + e));\n"
+    "#else\n"
+    "    e = exp2f(magnitude * -0x1.715476p+1f);\n"
+    "    r = 1.0f / (1.0f + e);\n"
+    "#endif\n"
+    "    p = fmaf(p, square, 0x1.10cef6p-3f);\n"
+    "    p = fmaf(p, square, -0x1.555452p-2f);\n"
+    "    return magnitude < 0.55f ? fmaf(p * square, x, x) : copysignf((1.0f - e) * r, x);\n"
+    "}\n"
+    "#ifdef __CUDA_ARCH__\n"
+    "__noinline__\n"
+    "#endif\n"
+    "[[maybe_unused]] static __device__ float lane_far(float x, int quarters) { return quarters ? cosf(x) : sinf(x); }\n"
+    "/* sin(x + quarters pi/2) */\n"
+    "[[maybe_unused]] static __device__ __forceinline__ float lane_sine(float x, int quarters) {\n"
+    "    if (!(fabsf(x) < 105615.0f)) return lane_far(x, quarters);\n"
+    "    const float q = rintf(x * 0x1.45f306p-1f);\n"
+    "    const float r = fmaf(q, -0x1.84698ap-48f, fmaf(q, -0x1.4442dp-24f, fmaf(q, -0x1.921fb4p+0f, x))), square = r * r;\n"
+    "    const int quarter = (int)q + quarters;\n"
+    "    const float odd = fmaf(fmaf(fmaf(-0x1.9943f2p-13f, square, 0x1.11073cp-7f), square, -0x1.555546p-3f) * square, r, r);\n"
+    "    const float even = fmaf(fmaf(fmaf(0x1.99eb9cp-16f, square, -0x1.6c0c34p-10f), square, 0x1.55554ap-5f), square * square, fmaf(-0.5f, square, 1.0f));\n"
+    "    const float value = quarter & 1 ? even : odd;\n"
+    "    return quarter & 2 ? -value : value;\n"
+    "}\n"
+    "[[maybe_unused]] static __device__ __forceinline__ float lane_sinf(float x) { return lane_sine(x, 0); }\n"
+    "[[maybe_unused]] static __device__ __forceinline__ float lane_cosf(float x) { return lane_sine(x, 1); }\n"
+    "[[maybe_unused]] static __device__ __forceinline__ double lane_tanh(double x) { return tanh(x); }\n"
+    "[[maybe_unused]] static __device__ __forceinline__ double lane_sin(double x) { return sin(x); }\n"
+    "[[maybe_unused]] static __device__ __forceinline__ double lane_cos(double x) { return cos(x); }\n\n";
+
+void pn_lane_prelude(pn_text *out) { pn_text_string(out, lane_prelude); }
 
 void pn_lane_source(const pn_program *p, const char *name, pn_text *out) {
     const char *between = "";
