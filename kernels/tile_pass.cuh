@@ -48,7 +48,7 @@ struct shared_memory {
     T vector[(VECTOR_ROWS + FIELDS) * VECTOR];
     T part[UNITS_MOST * PART_VECTORS * VECTOR], sum[SUM_VECTORS * VECTOR];
     T raw[RAW_MOST * FIELDS], adjoint[ROWS * FIELDS], bias[FIELDS], scale[TERMS];
-    T coordinate[POINTS_MOST * COLUMNS_MOST];
+    T coordinate[2][COLUMNS_MOST * POINTS_MOST]; /* of this tile and of the next */
     T bias_sum[WARPS * FIELDS];
     double loss_sum[WARPS * TERMS];
     T a_up[HIDDEN * UNITS_MOST], down[UNITS_MOST], weight_up[HIDDEN]; /* scales of A, of A^T dZ back to what it is, of weights */
@@ -132,9 +132,11 @@ static __device__ __forceinline__ void fetch_weights(const arguments &a, int sta
     const int count = (stage == 1 ? FIRST : WIDTH) * WIDTH;
     const unsigned target = (unsigned)__cvta_generic_to_shared(to);
     if (((size)from & 15) == 0 && count * sizeof(T) % 16 == 0)
+#pragma unroll 1
         for (int i = threadIdx.x; i < count * (int)sizeof(T) / 16; i += THREADS)
             asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(target + 16 * i), "l"((const char *)from + 16 * i) : "memory");
     else
+#pragma unroll 1
         for (int i = threadIdx.x; i < count; i += THREADS) fetch(from + i, to + i);
 }
 
@@ -142,13 +144,14 @@ static __device__ __forceinline__ void fetch_weights(const arguments &a, int sta
 static __device__ __forceinline__ void place_weights(const T *from, int stage, element *to, T up) {
     const int rows = stage == 1 ? FIRST : WIDTH, padded_rows = (stage == 1 ? FIRST_STEPS : WIDTH_STEPS) * K_STEP;
     if constexpr (WIDTH % 2 == 0) {
-#pragma unroll 8
+#pragma unroll(WEIGHTS_ALL ? 2 : 8) /* from shared memory, or from far away */
         for (int i = threadIdx.x; i < padded_rows * (WIDTH / 2); i += THREADS) {
             const int k = i / (WIDTH / 2), n = i % (WIDTH / 2) * 2;
             const bool inside = k < rows;
             store_pair<WEIGHT_STRIDE, WEIGHTS>(to, k, n, inside ? from[2 * i] : T(0), inside ? from[2 * i + 1] : T(0), up);
         }
     } else
+#pragma unroll 1
         for (int i = threadIdx.x; i < padded_rows * WIDTH; i += THREADS)
             store_one<WEIGHT_STRIDE, WEIGHTS>(to, i / WIDTH, i % WIDTH, i / WIDTH < rows ? from[i] : T(0), up);
 }
@@ -167,49 +170,65 @@ static __device__ void load_network(const arguments &a, shared_memory &s) {
     constexpr int AT_ONCE = RAW_AT_ONCE < HIDDEN ? RAW_AT_ONCE : HIDDEN;
     static_assert(AT_ONCE > 0, "room for a layer");
     T *const raw = (T *)s.a; /* and s.b behind it */
+#pragma unroll 1
     for (int first = 1; first <= HIDDEN; first += AT_ONCE) {
         const int end = first + AT_ONCE <= HIDDEN ? first + AT_ONCE : HIDDEN + 1;
+#pragma unroll 1
         for (int stage = first; stage < end; stage++) fetch_weights(a, stage, raw + (stage - first) * RAW_WEIGHTS);
         await_fetched();
         __syncthreads();
         if constexpr (SCALED) {
+#pragma unroll 1
             for (int stage = first; stage < end; stage++) {
                 T largest = 0;
-#pragma unroll 8
+#pragma unroll 4
                 for (int i = threadIdx.x; i < (stage == 1 ? FIRST : WIDTH) * WIDTH; i += THREADS)
                     largest = larger_magnitude(largest, raw[(stage - first) * RAW_WEIGHTS + i]);
                 largest = largest_of_warp(largest);
                 if (threadIdx.x % 32 == 0) s.largest[(stage - 1) * WARPS + threadIdx.x / 32] = largest;
             }
             __syncthreads();
+#pragma unroll 1
             for (int stage = first + (int)threadIdx.x; stage < end; stage += THREADS) {
                 T largest = 0;
+#pragma unroll 1
                 for (int w = 0; w < WARPS; w++) largest = larger_magnitude(largest, s.largest[(stage - 1) * WARPS + w]);
                 s.weight_up[stage - 1] = scale_up(largest);
             }
             __syncthreads();
         }
+#pragma unroll 1
         for (int stage = first; stage < end && (WEIGHTS_ALL || stage == 1); stage++)
             place_weights(raw + (stage - first) * RAW_WEIGHTS, stage, weights_of(s, stage), weight_up(s, stage));
         __syncthreads();
     }
 }
 
+/* Begins to copy the coordinates of a tile's points, if there is such a tile; printed after this text, as it knows the groups. */
+static __device__ void fetch_tile(const arguments &a, size tile, T *coordinate);
+
 static __device__ void begin_block(const arguments &a, shared_memory &s) {
     int4 *const from = (int4 *)s.weight, *const end = (int4 *)((char *)&s + SHARED_BYTES / 16 * 16);
+#pragma unroll 1
     for (int4 *at = from + threadIdx.x; at < end; at += THREADS) *at = int4{0, 0, 0, 0};
     __syncthreads();
+#pragma unroll 1
     for (int i = threadIdx.x; i < VECTOR_ROWS * VECTOR; i += THREADS) {
         const int k = i / VECTOR, j = i % VECTOR;
         const T *vector = k < FIRST_VECTORS && !FIRST_TRAINED ? a.fixed : a.parameter;
         if (j < (k < FIRST_VECTORS ? FIRST_LANES : WIDTH)) fetch(vector + a.vector[k] + j, &s.vector[i]);
     }
+#pragma unroll 1
     for (int i = threadIdx.x; i < FIELDS * WIDTH; i += THREADS)
         fetch(a.parameter + a.output + i, &s.vector[(VECTOR_ROWS + i % FIELDS) * VECTOR + i / FIELDS]);
+#pragma unroll 1
     for (int i = threadIdx.x; i < FIELDS; i += THREADS) fetch(a.parameter + a.bias + i, &s.bias[i]);
+#pragma unroll 1
     for (int i = threadIdx.x; i < TERMS; i += THREADS) fetch(a.scale + i, &s.scale[i]);
+    fetch_tile(a, blockIdx.x, s.coordinate[0]);
     load_network(a, s);
     if (PADDED_ROWS) { /* what pads rows of A and dZ must be finite */
+#pragma unroll 1
         for (int4 *at = (int4 *)s.a + threadIdx.x; at < (int4 *)s.keep; at += THREADS) *at = int4{0, 0, 0, 0};
         __syncthreads();
     }
@@ -254,8 +273,10 @@ template <int N> static __device__ __forceinline__ void add_columns(T (&value)[N
 
 /* Adds the units' parts of `count` vectors, from part `from` on, to the block's sums, vector `first` on. Between two barriers of the block. */
 static __device__ __forceinline__ void add_parts(shared_memory &s, int units, int from, int first, int count) {
+#pragma unroll 1
     for (int i = threadIdx.x; i < count * VECTOR; i += THREADS) {
         T sum = s.sum[first * VECTOR + i];
+#pragma unroll 1
         for (int unit = 0; unit < units; unit++) sum += s.part[(unit * PART_VECTORS + from) * VECTOR + i];
         s.sum[first * VECTOR + i] = sum;
     }
@@ -391,9 +412,9 @@ template <typename G> static __device__ __forceinline__ void hidden_backward(sha
 
 /* ---- stage 0 ------------------------------------------------------------------------------------------------------------------ */
 
-static __device__ __forceinline__ void coordinates_at(const shared_memory &s, int point, T (&x)[COORDINATES]) {
+static __device__ __forceinline__ void coordinates_at(const T *coordinate, int point, T (&x)[COORDINATES]) {
 #pragma unroll
-    for (int i = 0; i < COORDINATES; i++) x[i] = s.coordinate[i * POINTS_MOST + point];
+    for (int i = 0; i < COORDINATES; i++) x[i] = coordinate[i * POINTS_MOST + point];
 }
 static __device__ __forceinline__ void first_vectors_at(const shared_memory &s, int column, T (&v)[FIRST_VECTORS]) {
 #pragma unroll
@@ -401,7 +422,7 @@ static __device__ __forceinline__ void first_vectors_at(const shared_memory &s, 
 }
 
 /* Jets of the first columns, each pair of a lane given to put(row, column, x0, x1); lane j gives column j of each of FIRST_BLOCKS blocks. */
-template <typename G, typename PUT> static __device__ __forceinline__ void first_columns(const shared_memory &s, PUT put) {
+template <typename G, typename PUT> static __device__ __forceinline__ void first_columns(const shared_memory &s, const T *coordinate, PUT put) {
     typedef layout<G> L;
     for (int tile = L::split(); tile < padded(FIRST_LANES) / 8; tile += G::SPLITS) {
         const int j = 8 * tile + lane_column();
@@ -411,7 +432,7 @@ template <typename G, typename PUT> static __device__ __forceinline__ void first
 #pragma unroll
         for (int p = 0; p < L::LANE_POINTS; p++) {
             T x[COORDINATES], out[2][FIRST_BLOCKS * G::C];
-            coordinates_at(s, L::point(p), x);
+            coordinates_at(coordinate, L::point(p), x);
             G::first(x, v[0], out[0]);
             G::first(x, v[1], out[1]);
 #pragma unroll
@@ -433,18 +454,18 @@ static __device__ __forceinline__ void store_first(element *to, int row, int col
 }
 
 /* A of stage 0, stored; its scale is found first, or known. */
-template <typename G> static __device__ __forceinline__ T first_scale(shared_memory &s) {
+template <typename G> static __device__ __forceinline__ T first_scale(shared_memory &s, const T *coordinate) {
     T largest = 0;
     if constexpr (SCALED)
-        first_columns<G>(s, [&](int, int, T x0, T x1) { largest = larger_magnitude(larger_magnitude(largest, x0), x1); });
+        first_columns<G>(s, coordinate, [&](int, int, T x0, T x1) { largest = larger_magnitude(larger_magnitude(largest, x0), x1); });
     return unit_scale<G>(s, largest);
 }
-template <typename G> static __device__ __forceinline__ void first_stored(const shared_memory &s, T up, element *to) {
-    first_columns<G>(s, [&](int row, int column, T x0, T x1) { store_first(to, row, column, x0, x1, up); });
+template <typename G> static __device__ __forceinline__ void first_stored(const shared_memory &s, const T *coordinate, T up, element *to) {
+    first_columns<G>(s, coordinate, [&](int row, int column, T x0, T x1) { store_first(to, row, column, x0, x1, up); });
 }
 
 /* A of stage 0 in registers (FIRST_IN_TILE). */
-template <typename G> static __device__ __forceinline__ void first_forward(const shared_memory &s, typename layout<G>::tile &a) {
+template <typename G> static __device__ __forceinline__ void first_forward(const shared_memory &s, const T *coordinate, typename layout<G>::tile &a) {
     typedef layout<G> L;
 #pragma unroll
     for (int n = 0; n < L::N_TILES; n++)
@@ -455,7 +476,7 @@ template <typename G> static __device__ __forceinline__ void first_forward(const
 #pragma unroll
             for (int p = 0; p < L::LANE_POINTS; p++) {
                 T x[COORDINATES], out[G::C];
-                coordinates_at(s, L::point(p), x);
+                coordinates_at(coordinate, L::point(p), x);
                 G::first(x, v, out);
 #pragma unroll
                 for (int c = 0; c < G::C; c++) L::at(a, c, p, n, e) = out[c];
@@ -464,7 +485,7 @@ template <typename G> static __device__ __forceinline__ void first_forward(const
 }
 
 /* The unit's part of the sums of the first stage's vectors from dA (FIRST_IN_TILE). */
-template <typename G> static __device__ __forceinline__ void first_backward(shared_memory &s, typename layout<G>::tile &da) {
+template <typename G> static __device__ __forceinline__ void first_backward(shared_memory &s, const T *coordinate, typename layout<G>::tile &da) {
     typedef layout<G> L;
     if constexpr (FIRST_TRAINED) {
         T sum[FIRST_VECTORS][L::N_TILES][2];
@@ -477,7 +498,7 @@ template <typename G> static __device__ __forceinline__ void first_backward(shar
 #pragma unroll
                 for (int p = 0; p < L::LANE_POINTS; p++) {
                     T x[COORDINATES], seed[G::C], part[FIRST_VECTORS];
-                    coordinates_at(s, L::point(p), x);
+                    coordinates_at(coordinate, L::point(p), x);
 #pragma unroll
                     for (int c = 0; c < G::C; c++) seed[c] = L::at(da, c, p, n, e);
                     G::first_adjoint(x, v, seed, part);
@@ -533,7 +554,7 @@ template <typename G> static __device__ __forceinline__ void last_forward(shared
 template <int SET> struct set_of; /* GEOMETRIC, RESIDUALS, TERM and residual() of a point set */
 
 /* One lane a point of the unit, in the unit's first warp. `valid`: points of the unit; the others repeat the last one and count for nothing. */
-template <typename G, int SET> static __device__ __forceinline__ void residuals(shared_memory &s, int valid) {
+template <typename G, int SET> static __device__ __forceinline__ void residuals(shared_memory &s, const T *coordinate, int valid) {
     typedef layout<G> L;
     typedef set_of<SET> S;
     const int lane = threadIdx.x % 32, local = lane % L::UNIT_POINTS, warp = threadIdx.x / 32;
@@ -541,7 +562,7 @@ template <typename G, int SET> static __device__ __forceinline__ void residuals(
     const int point = L::unit() * L::UNIT_POINTS + local, first = L::first_row() + local;
     T x[S::GEOMETRIC], raw[G::C * FIELDS], scale[S::RESIDUALS], square[S::RESIDUALS], adjoint[G::C * FIELDS], bias[FIELDS];
 #pragma unroll
-    for (int k = 0; k < S::GEOMETRIC; k++) x[k] = s.coordinate[k * POINTS_MOST + point];
+    for (int k = 0; k < S::GEOMETRIC; k++) x[k] = coordinate[k * POINTS_MOST + point];
 #pragma unroll
     for (int c = 0; c < G::C; c++)
 #pragma unroll
@@ -672,23 +693,31 @@ template <typename G, int COLUMNS> static __device__ __forceinline__ void add_we
 /* A warp's place in a tile. */
 struct place_in_tile {
     T *keep, *gradient;
-    int set, valid; /* points of the unit that count */
+    const T *coordinate; /* [columns][POINTS_MOST] */
+    int set, valid;      /* points of the unit that count */
     bool first_tile;
 };
 
-/* The unit's coordinates; where points are missing, the last one's. */
-template <typename G> static __device__ __forceinline__ void load_points(const arguments &a, shared_memory &s, place_in_tile &at, size tile) {
+/* First of the unit's points in the tile, and how many there are. */
+template <typename G> static __device__ __forceinline__ int unit_points(const arguments &a, int set, size tile, size &first) {
     typedef layout<G> L;
-    const member &m = a.set[at.set];
-    const size first = (tile - (at.set ? a.set[at.set - 1].end : 0)) * L::POINTS + L::unit() * L::UNIT_POINTS;
-    at.valid = first >= m.points ? 0 : m.points - first < (size)L::UNIT_POINTS ? (int)(m.points - first) : L::UNIT_POINTS;
-    for (int i = threadIdx.x % (32 * G::SPLITS); i < L::UNIT_POINTS * (int)m.columns; i += 32 * G::SPLITS) {
-        const int k = i / L::UNIT_POINTS, p = i % L::UNIT_POINTS;
-        s.coordinate[k * POINTS_MOST + L::unit() * L::UNIT_POINTS + p] = a.point[m.point + k * m.points + (p < at.valid ? first + p : m.points - 1)];
-    }
-    unit_barrier<G>();
+    const member &m = a.set[set];
+    first = (tile - (set ? a.set[set - 1].end : 0)) * L::POINTS + L::unit() * L::UNIT_POINTS;
+    return first >= m.points ? 0 : m.points - first < (size)L::UNIT_POINTS ? (int)(m.points - first) : L::UNIT_POINTS;
 }
 
+/* Begins to copy the unit's coordinates; where points are missing, the last one's. */
+template <typename G> static __device__ __forceinline__ void fetch_points(const arguments &a, int set, size tile, T *coordinate) {
+    typedef layout<G> L;
+    if (!L::active()) return;
+    const member &m = a.set[set];
+    size first;
+    const int valid = unit_points<G>(a, set, tile, first);
+    for (int i = threadIdx.x % (32 * G::SPLITS); i < L::UNIT_POINTS * (int)m.columns; i += 32 * G::SPLITS) {
+        const int k = i / L::UNIT_POINTS, p = i % L::UNIT_POINTS;
+        fetch(a.point + m.point + k * m.points + (p < valid ? first + p : m.points - 1), coordinate + k * POINTS_MOST + L::unit() * L::UNIT_POINTS + p);
+    }
+}
 /* z = A W of a stage; A in registers or stored, of scale `up`. */
 template <typename G, int STEPS>
 static __device__ __forceinline__ void stored_product(shared_memory &s, int stage, T up, typename layout<G>::tile &z) {
@@ -711,10 +740,10 @@ template <typename G> static __device__ __forceinline__ void tile_product(shared
         stored_product<G, WIDTH_STEPS>(s, stage, up, z);
     }
 }
-template <typename G> static __device__ __forceinline__ void first_product(shared_memory &s, typename layout<G>::tile &z) {
-    const T up = first_scale<G>(s);
+template <typename G> static __device__ __forceinline__ void first_product(shared_memory &s, const T *coordinate, typename layout<G>::tile &z) {
+    const T up = first_scale<G>(s, coordinate);
     if (SCALED && threadIdx.x % (32 * G::SPLITS) == 0) s.a_up[layout<G>::unit()] = up;
-    first_stored<G>(s, up, s.a);
+    first_stored<G>(s, coordinate, up, s.a);
     stored_product<G, FIRST_STEPS>(s, 1, up, z);
 }
 
@@ -738,7 +767,7 @@ static __device__ __forceinline__ T store_operands(shared_memory &s, const place
     if (stage > 1)
         recall<G>(s, stage - 1, at.keep, a_up, s.a);
     else
-        first_stored<G>(s, a_up, s.a);
+        first_stored<G>(s, at.coordinate, a_up, s.a);
     return up;
 }
 
@@ -757,7 +786,7 @@ static __device__ __forceinline__ void descend(shared_memory &s, const place_in_
     if (stage > 1)
         hidden_backward<G>(s, stage - 1, at.keep, z);
     else
-        first_backward<G>(s, z);
+        first_backward<G>(s, at.coordinate, z);
 }
 
 template <typename G> static __device__ __forceinline__ void add_stage_weights(const shared_memory &s, const place_in_tile &at, int stage) {
@@ -771,23 +800,27 @@ template <typename G> static __device__ __forceinline__ void run_tile(const argu
     typedef layout<G> L;
     const bool active = L::active();
     typename L::tile z;
+    size first;
+    at.valid = unit_points<G>(a, at.set, tile, first);
+    await_fetched();
+    if (active) unit_barrier<G>();
+    fetch_tile(a, tile + gridDim.x, s.coordinate[at.coordinate == s.coordinate[0]]);
     if (active) {
-        load_points<G>(a, s, at, tile);
-        if constexpr (!L::FIRST_IN_TILE) first_product<G>(s, z);
+        if constexpr (!L::FIRST_IN_TILE) first_product<G>(s, at.coordinate, z);
     }
 #pragma unroll 1
     for (int stage = L::FIRST_IN_TILE ? 0 : 1; stage < HIDDEN; stage++) { /* z: Z of the stage; at 0 nothing yet */
         if (stage > 0) exchange_layer(a, s, stage + 1);
         if (!active) continue;
         if constexpr (L::FIRST_IN_TILE)
-            if (stage == 0) first_forward<G>(s, z);
+            if (stage == 0) first_forward<G>(s, at.coordinate, z);
         if (stage > 0) hidden_forward<G>(s, stage, z, at.keep);
         tile_product<G>(s, stage + 1, z);
     }
     if (active) {
         last_forward<G>(s, z);
         unit_barrier<G>();
-        if (L::split() == 0) G::turn(at.set, s, at.valid);
+        if (L::split() == 0) G::turn(at.set, s, at.coordinate, at.valid);
         unit_barrier<G>();
         turn_back<G>(s, z);
     }
@@ -815,18 +848,23 @@ template <typename G> static __device__ __forceinline__ void run_tile(const argu
 
 /* The block's vectors, biases and losses. */
 static __device__ void end_block(shared_memory &s, T *gradient, double *loss) {
+#pragma unroll 1
     for (int i = threadIdx.x; i < SUM_VECTORS * WIDTH; i += THREADS) {
         const int k = i / WIDTH, j = i % WIDTH, f = k - FIRST_SUM - HIDDEN * VECTORS;
         const T sum = s.sum[k * VECTOR + j];
         gradient[GRADIENT_VECTORS + (f < 0 ? k * WIDTH + j : (FIRST_SUM + HIDDEN * VECTORS) * WIDTH + j * FIELDS + f)] = sum;
     }
+#pragma unroll 1
     for (int i = threadIdx.x; i < FIELDS; i += THREADS) {
         T sum = 0;
+#pragma unroll 1
         for (int w = 0; w < WARPS; w++) sum += s.bias_sum[w * FIELDS + i];
         gradient[GRADIENT_VECTORS + SUM_VECTORS * WIDTH + i] = sum;
     }
+#pragma unroll 1
     for (int i = threadIdx.x; i < TERMS; i += THREADS) {
         double sum = 0;
+#pragma unroll 1
         for (int w = 0; w < WARPS; w++) sum += s.loss_sum[w * TERMS + i];
         loss[i] = sum;
     }

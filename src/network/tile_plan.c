@@ -138,13 +138,13 @@ static void size_memory(const pn_pass *pass, pn_tile_plan *plan) {
     const size_t elements = (plan->choice.keep_shared && plan->keep_block ? plan->keep_block : 4) +
                             (vector_rows + fields + plan->units_most * parts + plan->sum_vectors) * plan->vector +
                             (plan->splits_most + 1) * plan->rows * fields + fields + pass->terms +
-                            plan->points_most * plan->columns_most + plan->warps * fields + (plan->hidden + 1) * plan->units_most + plan->hidden;
+                            2 * plan->points_most * plan->columns_most + plan->warps * fields + (plan->hidden + 1) * plan->units_most + plan->hidden;
     plan->shared_bytes = round_up((2 * plan->rows * plan->stride + plan->weights) * element + elements * real +
                                       plan->warps * pass->terms * sizeof(double) + (plan->units_most * plan->splits_most + plan->warps * plan->hidden) * real +
                                       64, 16); /* 64: gaps for alignment */
 }
 
-/* A warp's part of a weight gradient: the largest that leaves work for all warps. */
+/* A warp's part of a weight gradient: the largest that leaves work for half of the warps; the others go on meanwhile. */
 static void size_gradient(pn_tile_plan *plan) {
     static const unsigned shape[][2] = {{2, 4}, {2, 2}, {1, 4}, {1, 2}, {1, 1}};
     const size_t in = padded(plan->width), out = padded(plan->width);
@@ -153,7 +153,7 @@ static void size_gradient(pn_tile_plan *plan) {
         plan->gradient_m = shape[i][0];
         plan->gradient_n = shape[i][1];
         const size_t items = ((in + 16 * shape[i][0] - 1) / (16 * shape[i][0])) * ((out + 8 * shape[i][1] - 1) / (8 * shape[i][1]));
-        if (10 * items >= 8 * plan->warps) break;
+        if (2 * items >= plan->warps) break;
     }
 }
 

@@ -76,36 +76,48 @@ static void print_group(const pn_pass *pass, const pn_tile_plan *plan, size_t g,
     pn_lane_wrapper(kept->remember, "remember", remember, (const pn_lane_array[]){z, v}, 2, (const pn_lane_array[]){a, value}, 2, out);
     pn_lane_wrapper(kept->recall, "recall", recall, (const pn_lane_array[]){z, v}, 2, &a, 1, out);
     pn_lane_wrapper(kept->adjoint, "adjoint", adjoint, (const pn_lane_array[]){z, v, da}, 3, (const pn_lane_array[]){dz, sum}, 2, out);
-    pn_text_string(out, "    static __device__ void turn(int set, shared_memory &s, int valid);\n};\n\n");
+    pn_text_string(out, "    static __device__ void turn(int set, shared_memory &s, const T *coordinate, int valid);\n};\n\n");
 }
 
 static void print_turn(const pn_pass *pass, const pn_tile_plan *plan, size_t g, pn_text *out) {
-    pn_text_printf(out, "__device__ void group%zu::turn(int set, shared_memory &s, int valid) {\n", g);
+    pn_text_printf(out, "__device__ void group%zu::turn(int set, shared_memory &s, const T *coordinate, int valid) {\n", g);
     for (size_t at = 0; at < pass->members; at++)
         if (pass->member[plan->order[at]].group == g)
-            pn_text_printf(out, "    if (set == %zu) residuals<group%zu, %zu>(s, valid);\n", at, g, at);
+            pn_text_printf(out, "    if (set == %zu) residuals<group%zu, %zu>(s, coordinate, valid);\n", at, g, at);
     pn_text_string(out, "}\n\n");
 }
 
+/* For each group: the last of its sets in the plan's order, where they stand together; `format` takes that and the group. */
+static void print_groups(const pn_pass *pass, const pn_tile_plan *plan, const char *format, pn_text *out) {
+    for (size_t at = 0; at < pass->members; at++) {
+        const size_t group = pass->member[plan->order[at]].group;
+        if (at + 1 == pass->members || pass->member[plan->order[at + 1]].group != group) pn_text_printf(out, format, at, group);
+    }
+}
+
 static void print_entry(const pn_pass *pass, const pn_tile_plan *plan, pn_text *out) {
-    pn_text_string(out, "extern \"C\" __global__ void __launch_bounds__(THREADS, 1) " PN_TILE_KERNEL "(const __grid_constant__ arguments a) {\n"
+    pn_text_string(out, "static __device__ __forceinline__ int set_of_tile(const arguments &a, size tile) {\n"
+                        "    int set = 0;\n"
+                        "    while (tile >= a.set[set].end) set++;\n"
+                        "    return set;\n"
+                        "}\n\n"
+                        "static __device__ void fetch_tile(const arguments &a, size tile, T *coordinate) {\n"
+                        "    if (tile >= a.set[MEMBERS - 1].end) return;\n"
+                        "    const int set = set_of_tile(a, tile);\n");
+    print_groups(pass, plan, "    if (set <= %zu) return fetch_points<group%zu>(a, set, tile, coordinate);\n", out);
+    pn_text_string(out, "}\n\n"
+                        "extern \"C\" __global__ void __launch_bounds__(THREADS, 1) " PN_TILE_KERNEL "(const __grid_constant__ arguments a) {\n"
                         "    static_assert(sizeof(shared_memory) <= SHARED_BYTES, \"the plan counts as this text does\");\n"
                         "    extern __shared__ __align__(16) unsigned char memory[];\n"
                         "    shared_memory &s = *(shared_memory *)memory;\n"
                         "    begin_block(a, s);\n"
                         "    T *const keep = KEEP_SHARED ? s.keep : a.keep + (size)blockIdx.x * KEEP_BLOCK;\n"
                         "    T *const gradient = a.gradient + (size)blockIdx.x * GRADIENT_ROW;\n"
-                        "    for (size tile = blockIdx.x; tile < a.set[MEMBERS - 1].end; tile += gridDim.x) {\n"
-                        "        const bool first = tile == blockIdx.x;\n"
-                        "        int set = 0;\n"
-                        "        while (tile >= a.set[set].end) set++;\n");
-    /* sets of a group stand together */
-    for (size_t at = 0; at < pass->members; at++) {
-        const size_t group = pass->member[plan->order[at]].group;
-        if (at + 1 < pass->members && pass->member[plan->order[at + 1]].group == group) continue;
-        pn_text_printf(out, "        if (set <= %zu) {\n            run_tile<group%zu>(a, s, place_in_tile{keep, gradient, set, 0, first}, tile);\n            continue;\n        }\n",
-                       at, group);
-    }
+                        "    int buffer = 0;\n"
+                        "    for (size tile = blockIdx.x; tile < a.set[MEMBERS - 1].end; tile += gridDim.x, buffer ^= 1) {\n"
+                        "        const int set = set_of_tile(a, tile);\n"
+                        "        const place_in_tile at = {keep, gradient, s.coordinate[buffer], set, 0, tile == blockIdx.x};\n");
+    print_groups(pass, plan, "        if (set <= %zu) {\n            run_tile<group%zu>(a, s, at, tile);\n            continue;\n        }\n", out);
     pn_text_string(out, "    }\n    end_block(s, gradient, a.loss + blockIdx.x * TERMS);\n}\n");
 }
 
