@@ -56,7 +56,7 @@ const pn_key pn_schema[] = {
      .help = "Key of all random numbers: points, initial parameters, Fourier features; `--seed` replaces it"},
     {"tiles", STRING, "auto", false, ANY, .store = PN_STORE_STRING, .offset = CONFIG(tiles),
      .help = "Tiles of a GPU's network pass: `\"auto\"`, by a model of the pass; `\"layered\"`, no tiles; or a choice, as `--plan` and `--tune` print "
-             "it: `\"units 5, splits 2, keep shared, weights all\"`. Not used on a CPU"},
+             "it: `\"units 5, splits 2, keep shared, weights all\"`, or, for wide networks, `\"rows 128\"`. Not used on a CPU"},
 
     {"domain", TABLE, NULL, true, ANY, .help = "The coordinates, 1 to 100, in the order they stand"},
     {"domain.*", ARRAY, NULL, false, ANY,
