@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -16,6 +17,15 @@ static inline void sleep_at_barriers(char **argument) {
     /* Where that fails the program goes on as it is: slower on a busy machine, and as right. */
 }
 
+/* Far beyond any machine. GNU OpenMP has an array of all threads on the stack: it crashes where that does not fit. */
+static inline void check_threads(void) {
+    enum { THREADS_MOST = 16384 };
+    const char *threads = getenv("OMP_NUM_THREADS");
+    if (!threads || strtol(threads, NULL, 10) <= THREADS_MOST) return;
+    fprintf(stderr, "OMP_NUM_THREADS is \"%.40s\"; at most %d threads can be started\n", threads, THREADS_MOST);
+    exit(2);
+}
+
 /* A standard stream that is closed would lend its number to the next file opened, and messages would be written into that. The stand-in
  * has the wrong direction, so that using the stream still fails. */
 static inline void hold_standard_streams(void) {
@@ -26,6 +36,7 @@ static inline void hold_standard_streams(void) {
 static inline void start(char **argument) {
     hold_standard_streams();
     signal(SIGPIPE, SIG_IGN); /* a reader that goes away must not end a run */
+    check_threads();
     sleep_at_barriers(argument);
 }
 

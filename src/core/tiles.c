@@ -28,7 +28,7 @@ pinn_status pn_tile_choice_parse(const char *text, pn_tile_choice *out) {
         length < 0 || text[length] || (strcmp(keep, "shared") != 0 && strcmp(keep, "device") != 0) ||
         (strcmp(weights, "all") != 0 && strcmp(weights, "one") != 0) || choice.units == 0 || choice.splits == 0)
         return pn_fail(PINN_CONFIG, "\"%s\" is no choice of tiles: write \"auto\", \"layered\" or, as --plan and --tune print it, "
-                                    "\"units 5, splits 2, keep shared, weights all\"", text);
+                                    "\"units 5, splits 2, keep shared, weights all\" or, for wide networks, \"rows 128\"", text);
     choice.keep_shared = strcmp(keep, "shared") == 0;
     choice.weights_all = strcmp(weights, "all") == 0;
     *out = choice;

@@ -11,7 +11,7 @@
 /* What may be chosen freely; network/tile.h makes sizes of it. */
 typedef struct pn_tile_choice {
     unsigned units, splits; /* of the group with the most channels: units of points a tile, warps that share a unit's columns */
-    bool keep_shared;       /* Z of the hidden layers in shared memory, or in device memory */
+    bool keep_shared;       /* what is kept of the hidden layers in shared memory, or in device memory */
     bool weights_all;       /* all weights in shared memory, or one layer's at a time */
 } pn_tile_choice;
 

@@ -194,9 +194,16 @@ static pinn_status check_config_is_a_runs(const pn_run *run) {
                    run->config_path);
 }
 
+/* What a run left that ended before its first checkpoint is in the way of a new one. */
+static pinn_status nothing_to_resume(pn_run *run) {
+    bool left = false;
+    for (size_t i = 0; i < FILES; i++) left |= exists(*file_path(run, i));
+    return pn_fail(PINN_CONFIG, "%s: nothing to resume: there is no checkpoint.h5; start anew %s", run->path,
+                   left ? "with --force" : "without --resume");
+}
+
 static pinn_status check_mode(pn_run *run) {
-    if (run->mode == PN_RUN_RESUME && !exists(run->checkpoint_path))
-        return pn_fail(PINN_CONFIG, "%s: nothing to resume: there is no checkpoint.h5; start anew without --resume", run->path);
+    if (run->mode == PN_RUN_RESUME && !exists(run->checkpoint_path)) return nothing_to_resume(run);
     for (size_t i = 0; run->mode == PN_RUN_NEW && i < FILES; i++)
         if (exists(*file_path(run, i)))
             return pn_fail(PINN_CONFIG,

@@ -1,9 +1,12 @@
-/* Lane functions of programs as text, under uniform signatures: arrays in the programs' operand order. */
+/* Lane functions of a pass's programs as text, under uniform signatures: arrays in the programs' operand order. What the generated passes of
+ * tile_source.c and stream_source.c share. */
 #ifndef PN_NETWORK_LANE_TEXT_H
 #define PN_NETWORK_LANE_TEXT_H
 
 #include "core/text.h"
-#include "pointwise/program.h"
+#include "network/description.h"
+
+enum { PN_LANE_NAME = 48 }; /* bytes of a lane function's name */
 
 typedef struct pn_lane_array { /* of a wrapper's parameters */
     const char *name;
@@ -14,5 +17,13 @@ typedef struct pn_lane_array { /* of a wrapper's parameters */
  * pn_lane_source. Inputs the program does not use are not passed on; arrays of no elements are left out. */
 void pn_lane_wrapper(const pn_program *program, const char *name, const char *lane, const pn_lane_array *in, size_t ins, const pn_lane_array *out,
                      size_t outs, pn_text *text);
+
+/* The program's lane function; its name, KIND_laneNUMBER, goes to `lane`. */
+void pn_lane_print(const pn_program *program, const char *kind, size_t number, char lane[PN_LANE_NAME], pn_text *text);
+/* The residual of a point set: template <> struct set_of<NUMBER>. */
+void pn_lane_set(const pn_pass *pass, const pn_member *member, size_t number, pn_text *text);
+
+/* All hidden layers of a group run the same programs, or UNSUPPORTED: a kernel has one text for them. `lowering`: its name in the message. */
+pinn_status pn_lane_check_layers(const pn_pass *pass, const pn_group *group, const char *lowering);
 
 #endif

@@ -1,7 +1,7 @@
 /* The network pass: points in, loss sums and the gradient's partial sums out; or, for evaluation, points in, fields out.
  *
  * One description, three lowerings. Tiled: each tile of points goes through forward, residual, adjoint and backward while it
- * sits in cache; groups of tiles add into their own partial gradient. Streamed (GPU, float32 and tf32): likewise, while the weights of wide
+ * sits in cache, or in a multiprocessor's shared memory; groups of tiles add into their own partial gradient. Streamed (GPU, float32 and tf32): likewise, while the weights of wide
  * layers stream past the tile; weight gradients are one product over all rows. Layered (CPU and GPU): one GEMM a layer over all rows and one
  * pointwise kernel a layer for all point sets.
  */
@@ -35,7 +35,7 @@ typedef enum pn_lowering { PN_LOWERING_AUTO, PN_LOWERING_TILED, PN_LOWERING_STRE
 typedef struct pn_pass_spec {
     pinn_context *context;
     pn_real real;
-    bool tf32;             /* allow tf32 products (GPU only) */
+    bool tf32;             /* products of 11-bit operands, as tf32 has them (GPU only) */
     pn_lowering lowering;  /* AUTO: tiled; on a GPU streamed if wide, layered where neither fits, with a note why in pn_pass_note */
     const pn_network *network;
     pn_scope *scope;
@@ -56,8 +56,8 @@ typedef struct pn_pass_spec {
 
 typedef struct pn_pass pn_pass;
 
-/* Allocates all planes (workspace, partials), compiles programs, and lets kernels be compiled in the background. Errors also: UNSUPPORTED (tf32 on a CPU), REFUSED with
- * the bytes needed when memory is short. */
+/* Allocates all planes (workspace, partials), compiles programs, and lets kernels be compiled in the background. Errors also:
+ * UNSUPPORTED (tf32 on a CPU), REFUSED with the bytes needed when memory is short. */
 pinn_status pn_pass_create(const pn_pass_spec *spec, pn_pass **out);
 void pn_pass_destroy(pn_pass *pass);
 /* Waits for the kernels and loads them; errors as of pn_kernel_compile. Recording does it too: call it to have several passes' kernels

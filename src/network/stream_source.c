@@ -1,12 +1,7 @@
 /* The text of the streamed pass's kernels: what kernels/stream_*.cuh expect before them and call. */
-#include <stdio.h>
-#include <string.h>
-
 #include "network/lane_text.h"
 #include "network/stream.h"
 #include "pointwise/kernel.h"
-
-enum { LANE_NAME = 48 };
 
 static void print_constants(const pn_pass *pass, const pn_stream_plan *p, pn_text *out) {
     const pn_network *network = pass->network;
@@ -52,38 +47,14 @@ static void print_constants(const pn_pass *pass, const pn_stream_plan *p, pn_tex
     pn_text_string(out, "struct shared_memory;\n\n");
 }
 
-static void print_lane(const pn_program *program, const char *kind, size_t number, char lane[LANE_NAME], pn_text *out) {
-    snprintf(lane, LANE_NAME, "%s_lane%zu", kind, number);
-    pn_lane_source(program, lane, out);
-}
-
-/* All hidden layers of a group run the same programs; said with their text. */
-static pinn_status check_equal(const pn_program *a, const pn_program *b) {
-    pn_text one = {0}, other = {0};
-    pn_lane_source(a, "lane", &one);
-    pn_lane_source(b, "lane", &other);
-    pinn_status status = pn_text_check(&one);
-    if (status == PINN_OK) status = pn_text_check(&other);
-    if (status == PINN_OK && strcmp(pn_text_get(&one), pn_text_get(&other)) != 0)
-        status = pn_fail(PINN_UNSUPPORTED, "no streamed pass: the hidden layers differ");
-    pn_text_free(&one);
-    pn_text_free(&other);
-    return status;
-}
-
-static pinn_status print_group(const pn_pass *pass, const pn_stream_plan *plan, size_t g, pn_text *out) {
+static void print_group(const pn_pass *pass, const pn_stream_plan *plan, size_t g, pn_text *out) {
     const pn_group *group = &pass->group[g];
     const size_t channels = group->channels, blocks = pass->network->layer[0].blocks;
-    char first[LANE_NAME], first_adjoint[LANE_NAME], hidden[LANE_NAME], hidden_adjoint[LANE_NAME];
-    for (size_t l = 4; l < pass->network->layers; l += 2) {
-        pinn_status status = check_equal(group->forward[2], group->forward[l]);
-        if (status == PINN_OK) status = check_equal(group->backward[2], group->backward[l]);
-        if (status != PINN_OK) return status;
-    }
-    print_lane(group->forward[0], "first", g, first, out);
-    if (plan->first_trained) print_lane(group->backward[0], "first_adjoint", g, first_adjoint, out);
-    print_lane(group->forward[2], "hidden", g, hidden, out);
-    print_lane(group->backward[2], "hidden_adjoint", g, hidden_adjoint, out);
+    char first[PN_LANE_NAME], first_adjoint[PN_LANE_NAME], hidden[PN_LANE_NAME], hidden_adjoint[PN_LANE_NAME];
+    pn_lane_print(group->forward[0], "first", g, first, out);
+    if (plan->first_trained) pn_lane_print(group->backward[0], "first_adjoint", g, first_adjoint, out);
+    pn_lane_print(group->forward[2], "hidden", g, hidden, out);
+    pn_lane_print(group->backward[2], "hidden_adjoint", g, hidden_adjoint, out);
     const pn_lane_array x = {"x", pass->network->coordinates}, v0 = {"v", plan->first_vectors}, a0 = {"a", blocks * channels};
     const pn_lane_array z = {"z", channels}, v = {"v", plan->vectors}, a = {"a", channels}, da = {"da", channels};
     const pn_lane_array dz[] = {{"dz", channels}, {"sum", plan->vectors}}, sum0 = {"sum", plan->first_vectors};
@@ -95,22 +66,6 @@ static pinn_status print_group(const pn_pass *pass, const pn_stream_plan *plan, 
     pn_lane_wrapper(group->forward[2], "hidden", hidden, (const pn_lane_array[]){z, v}, 2, &a, 1, out);
     pn_lane_wrapper(group->backward[2], "hidden_adjoint", hidden_adjoint, (const pn_lane_array[]){z, v, da}, 3, dz, 2, out);
     pn_text_string(out, "    static __device__ __forceinline__ void turn(int set, shared_memory &s, int valid);\n};\n\n");
-    return PINN_OK;
-}
-
-/* Point set `at` of the plan's order. */
-static void print_set(const pn_pass *pass, const pn_stream_plan *plan, size_t at, pn_text *out) {
-    const pn_member *member = &pass->member[plan->order[at]];
-    const size_t d = pass->network->coordinates, fields = pass->network->fields;
-    const size_t geometric = member->point_columns >= 2 * d ? 2 * d : d, raws = pass->group[member->group].channels * fields;
-    const pn_lane_array in[] = {{"x", geometric}, {"raw", raws}, {"bias", fields}, {"scale", member->residuals}};
-    const pn_lane_array to[] = {{"square", member->residuals}, {"adjoint", raws}, {"dbias", fields}};
-    char lane[LANE_NAME];
-    print_lane(member->residual, "residual", at, lane, out);
-    pn_text_printf(out, "template <> struct set_of<%zu> {\n    static constexpr int GEOMETRIC = %zu, RESIDUALS = %zu, TERM = %zu;\n", at, geometric,
-                   member->residuals, member->first_term);
-    pn_lane_wrapper(member->residual, "residual", lane, in, 4, to, 3, out);
-    pn_text_string(out, "};\n\n");
 }
 
 static void print_turn(const pn_pass *pass, const pn_stream_plan *plan, size_t g, pn_text *out) {
@@ -147,12 +102,15 @@ pinn_status pn_stream_source(const pn_pass *pass, const pn_stream_plan *plan, pn
     pinn_status status = PINN_OK;
     print_constants(pass, plan, out);
     pn_lane_prelude(out);
-    for (size_t g = 0; g < pass->groups; g++) PN_TRY(print_group(pass, plan, g, out));
+    for (size_t g = 0; g < pass->groups; g++) {
+        PN_TRY(pn_lane_check_layers(pass, &pass->group[g], "streamed"));
+        print_group(pass, plan, g, out);
+    }
     pn_text_string(out, pn_stream_instructions_text);
     pn_text_string(out, pn_stream_products_text);
     pn_text_string(out, pn_stream_pass_text);
     pn_text_string(out, pn_stream_gradient_text);
-    for (size_t at = 0; at < pass->members; at++) print_set(pass, plan, at, out);
+    for (size_t at = 0; at < pass->members; at++) pn_lane_set(pass, &pass->member[plan->order[at]], at, out);
     for (size_t g = 0; g < pass->groups; g++) print_turn(pass, plan, g, out);
     print_pass(pass, plan, out);
     pn_text_string(out, "extern \"C\" __global__ void __launch_bounds__(PREPARE_THREADS) " PN_STREAM_PREPARE "(const __grid_constant__ arguments a) {\n"

@@ -1,7 +1,8 @@
 /* The tiled lowering on a GPU: one generated kernel for the whole network pass; kernels/tile_pass.cuh tells how it works.
  *
  *   tile_plan.c    which sizes fit a device, and which are chosen
- *   tile_source.c  the kernel's text: constants, lane functions, the two files of kernels/ (tile_text.c, made by CMake), the entry
+ *   tile_source.c  the kernel's text: constants, lane functions, two files of kernels/ (tile_halves.cuh or tile_products.cuh, tile_pass.cuh; their text
+ *                  is tile_text.c, made by CMake), the entry
  *   tile_pass.c    the lowering: planes, partials, the node
  */
 #ifndef PN_NETWORK_TILE_H
@@ -38,7 +39,7 @@ typedef struct pn_tile_plan {
     size_t shared_bytes;
     unsigned gradient_m, gradient_n;          /* tiles of a warp's part of a weight gradient */
     bool first_trained;
-    bool halves;      /* products in half precision: float32 */
+    bool halves;      /* products of halves, kernels/tile_halves.cuh: float32 and tf32 */
     bool padded_rows; /* products read columns of A and dZ that no stage writes */
 } pn_tile_plan;
 

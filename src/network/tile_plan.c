@@ -180,7 +180,7 @@ static bool size_plan(const pn_pass *pass, const pn_tile_limits *limits, pn_tile
 /* ---- the table ------------------------------------------------------------------------------------------------------------------ */
 
 /* Relative time of a step. The constants were read off an H200: a warp's step of a product takes 4.5 cycles of the tensor cores for each of its
- * 16x8 tiles (three products at float32 accuracy), and the loads and splits of its operands about as many instruction slots. */
+ * 16x8 tiles (three products at float32 accuracy), and the loads of its operands about as many instruction slots. */
 static double expected_time(const pn_pass *pass, const pn_tile_plan *plan) {
     const size_t most = most_channels(pass), tiles = padded(plan->width) / 8;
     const double rounds = (double)((plan->tiles + plan->blocks - 1) / plan->blocks), warps = plan->warps;

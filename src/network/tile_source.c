@@ -1,47 +1,8 @@
 /* The text of the tiled pass's kernel. The lane functions are the programs' of description.h; what is printed here gives them the
  * uniform signatures that kernels/tile_pass.cuh calls: arrays in the programs' operand order. */
-#include <stdio.h>
-#include <string.h>
-
+#include "network/lane_text.h"
 #include "network/tile.h"
 #include "pointwise/kernel.h"
-
-/* Arguments of a lane function: `count` elements of array `name` from input (output) `first` on; unused inputs are left out. */
-static void print_inputs(const pn_program *program, const char *name, size_t first, size_t count, const char **between, pn_text *out) {
-    for (size_t i = 0; i < count; i++)
-        if (pn_program_uses_input(program, first + i)) {
-            pn_text_printf(out, "%s%s[%zu]", *between, name, i);
-            *between = ", ";
-        }
-}
-
-static void print_outputs(const char *name, size_t count, const char **between, pn_text *out) {
-    for (size_t i = 0; i < count; i++, *between = ", ") pn_text_printf(out, "%s%s[%zu]", *between, name, i);
-}
-
-typedef struct array { /* of a wrapper's parameters */
-    const char *name;
-    size_t count;
-} array;
-
-/* static void NAME(const T (&in)[n].., T (&out)[n]..) { LANE(in[0], .., out[0], ..); } Arrays of no elements are left out. */
-static void print_wrapper(const pn_program *program, const char *name, const char *lane, const array *in, size_t ins, const array *out_array,
-                          size_t outs, pn_text *out) {
-    const char *between = "";
-    pn_text_printf(out, "    static __device__ __forceinline__ void %s(", name);
-    for (size_t i = 0; i < ins + outs; i++) {
-        const array *a = i < ins ? &in[i] : &out_array[i - ins];
-        if (a->count == 0) continue;
-        pn_text_printf(out, "%s%sT (&%s)[%zu]", between, i < ins ? "const " : "", a->name, a->count);
-        between = ", ";
-    }
-    pn_text_printf(out, ") {\n        %s(", lane);
-    between = "";
-    size_t first = 0;
-    for (size_t i = 0; i < ins; first += in[i++].count) print_inputs(program, in[i].name, first, in[i].count, &between, out);
-    for (size_t i = 0; i < outs; i++) print_outputs(out_array[i].name, out_array[i].count, &between, out);
-    pn_text_string(out, ");\n    }\n");
-}
 
 static void print_constant(const char *name, size_t value, pn_text *out) { pn_text_printf(out, "constexpr int %s = %zu;\n", name, value); }
 
@@ -95,68 +56,27 @@ static void print_constants(const pn_pass *pass, const pn_tile_plan *p, pn_text 
     pn_text_string(out, "struct arguments;\nstruct shared_memory;\n\n");
 }
 
-/* The lane functions of a program under `lane`, its text in `out`. */
-static void print_lane(const pn_program *program, const char *kind, size_t group, char lane[48], pn_text *out) {
-    snprintf(lane, 48, "%s_lane%zu", kind, group);
-    pn_lane_source(program, lane, out);
-}
-
-/* All hidden layers of a group run the same programs; said with their text. */
-static pinn_status check_equal(const pn_program *a, const pn_program *b) {
-    pn_text one = {0}, other = {0};
-    pn_lane_source(a, "lane", &one);
-    pn_lane_source(b, "lane", &other);
-    pinn_status status = pn_text_check(&one);
-    if (status == PINN_OK) status = pn_text_check(&other);
-    if (status == PINN_OK && strcmp(pn_text_get(&one), pn_text_get(&other)) != 0)
-        status = pn_fail(PINN_UNSUPPORTED, "no tiled pass: the hidden layers differ");
-    pn_text_free(&one);
-    pn_text_free(&other);
-    return status;
-}
-
-static pinn_status print_group(const pn_pass *pass, const pn_tile_plan *plan, size_t g, pn_text *out) {
+static void print_group(const pn_pass *pass, const pn_tile_plan *plan, size_t g, pn_text *out) {
     const pn_group *group = &pass->group[g];
     const size_t channels = group->channels, blocks = pass->network->layer[0].blocks;
-    char first[48], first_adjoint[48], remember[48], recall[48], adjoint[48];
+    char first[PN_LANE_NAME], first_adjoint[PN_LANE_NAME], remember[PN_LANE_NAME], recall[PN_LANE_NAME], adjoint[PN_LANE_NAME];
     const pn_kept *kept = &plan->group[g].kept;
-    for (size_t l = 4; l < pass->network->layers; l += 2) {
-        pinn_status status = check_equal(group->forward[2], group->forward[l]);
-        if (status == PINN_OK) status = check_equal(group->backward[2], group->backward[l]);
-        if (status != PINN_OK) return status;
-    }
-    print_lane(group->forward[0], "first", g, first, out);
-    if (plan->first_trained) print_lane(group->backward[0], "first_adjoint", g, first_adjoint, out);
-    print_lane(kept->remember, "remember", g, remember, out);
-    print_lane(kept->recall, "recall", g, recall, out);
-    print_lane(kept->adjoint, "adjoint", g, adjoint, out);
-    const array x = {"x", pass->network->coordinates}, z = {"z", channels}, v = {"v", plan->vectors}, v0 = {"v", plan->first_vectors};
-    const array a0 = {"a", blocks * channels}, a = {"a", channels}, da = {"da", channels}, dz = {"dz", channels}, sum = {"sum", plan->vectors};
-    const array sum0 = {"sum", plan->first_vectors}, value = {"kept", 1};
+    pn_lane_print(group->forward[0], "first", g, first, out);
+    if (plan->first_trained) pn_lane_print(group->backward[0], "first_adjoint", g, first_adjoint, out);
+    pn_lane_print(kept->remember, "remember", g, remember, out);
+    pn_lane_print(kept->recall, "recall", g, recall, out);
+    pn_lane_print(kept->adjoint, "adjoint", g, adjoint, out);
+    const pn_lane_array x = {"x", pass->network->coordinates}, z = {"z", channels}, v = {"v", plan->vectors}, v0 = {"v", plan->first_vectors};
+    const pn_lane_array a0 = {"a", blocks * channels}, a = {"a", channels}, da = {"da", channels}, dz = {"dz", channels}, sum = {"sum", plan->vectors};
+    const pn_lane_array sum0 = {"sum", plan->first_vectors}, value = {"kept", 1};
     pn_text_printf(out, "struct group%zu {\n    static constexpr int C = %zu, UNITS = %u, SPLITS = %u;\n", g, channels, plan->group[g].units,
                    plan->group[g].splits);
-    print_wrapper(group->forward[0], "first", first, (const array[]){x, v0}, 2, &a0, 1, out);
-    if (plan->first_trained) print_wrapper(group->backward[0], "first_adjoint", first_adjoint, (const array[]){x, v0, da}, 3, &sum0, 1, out);
-    print_wrapper(kept->remember, "remember", remember, (const array[]){z, v}, 2, (const array[]){a, value}, 2, out);
-    print_wrapper(kept->recall, "recall", recall, (const array[]){z, v}, 2, &a, 1, out);
-    print_wrapper(kept->adjoint, "adjoint", adjoint, (const array[]){z, v, da}, 3, (const array[]){dz, sum}, 2, out);
+    pn_lane_wrapper(group->forward[0], "first", first, (const pn_lane_array[]){x, v0}, 2, &a0, 1, out);
+    if (plan->first_trained) pn_lane_wrapper(group->backward[0], "first_adjoint", first_adjoint, (const pn_lane_array[]){x, v0, da}, 3, &sum0, 1, out);
+    pn_lane_wrapper(kept->remember, "remember", remember, (const pn_lane_array[]){z, v}, 2, (const pn_lane_array[]){a, value}, 2, out);
+    pn_lane_wrapper(kept->recall, "recall", recall, (const pn_lane_array[]){z, v}, 2, &a, 1, out);
+    pn_lane_wrapper(kept->adjoint, "adjoint", adjoint, (const pn_lane_array[]){z, v, da}, 3, (const pn_lane_array[]){dz, sum}, 2, out);
     pn_text_string(out, "    static __device__ void turn(int set, shared_memory &s, const T *coordinate, int valid);\n};\n\n");
-    return PINN_OK;
-}
-
-/* Point set `at` of the plan's order. */
-static void print_set(const pn_pass *pass, const pn_tile_plan *plan, size_t at, pn_text *out) {
-    const pn_member *member = &pass->member[plan->order[at]];
-    const size_t d = pass->network->coordinates, fields = pass->network->fields;
-    const size_t geometric = member->point_columns >= 2 * d ? 2 * d : d, raws = pass->group[member->group].channels * fields;
-    char lane[48];
-    print_lane(member->residual, "residual", at, lane, out);
-    pn_text_printf(out, "template <> struct set_of<%zu> {\n    static constexpr int GEOMETRIC = %zu, RESIDUALS = %zu, TERM = %zu;\n", at, geometric,
-                   member->residuals, member->first_term);
-    const array in[] = {{"x", geometric}, {"raw", raws}, {"bias", fields}, {"scale", member->residuals}};
-    const array to[] = {{"square", member->residuals}, {"adjoint", raws}, {"dbias", fields}};
-    print_wrapper(member->residual, "residual", lane, in, 4, to, 3, out);
-    pn_text_string(out, "};\n\n");
 }
 
 static void print_turn(const pn_pass *pass, const pn_tile_plan *plan, size_t g, pn_text *out) {
@@ -205,10 +125,13 @@ pinn_status pn_tile_source(const pn_pass *pass, const pn_tile_plan *plan, pn_tex
     pinn_status status = PINN_OK;
     print_constants(pass, plan, out);
     pn_lane_prelude(out);
-    for (size_t g = 0; g < pass->groups; g++) PN_TRY(print_group(pass, plan, g, out));
+    for (size_t g = 0; g < pass->groups; g++) {
+        PN_TRY(pn_lane_check_layers(pass, &pass->group[g], "tiled"));
+        print_group(pass, plan, g, out);
+    }
     pn_text_string(out, pass->real == PN_FLOAT64 || pass->products_fma ? pn_tile_products_text : pn_tile_halves_text);
     pn_text_string(out, pn_tile_pass_text);
-    for (size_t at = 0; at < pass->members; at++) print_set(pass, plan, at, out);
+    for (size_t at = 0; at < pass->members; at++) pn_lane_set(pass, &pass->member[plan->order[at]], at, out);
     for (size_t g = 0; g < pass->groups; g++) print_turn(pass, plan, g, out);
     print_entry(pass, plan, out);
     status = pn_text_check(out);

@@ -189,6 +189,16 @@ static void print_part(const pn_diagnostics *list, unsigned first, unsigned last
     pn_free(part.item); /* the texts belong to `list` */
 }
 
+/* A long assignment is shown by its beginning, cut between characters. */
+static void print_name(const char *text, pn_text *name) {
+    enum { SHOWN = 200 }; /* bytes */
+    size_t length = strlen(text);
+    const bool whole = length <= SHOWN;
+    if (!whole)
+        for (length = SHOWN; length > SHOWN - 3 && ((unsigned char)text[length] & 0xc0) == 0x80;) length--;
+    pn_text_printf(name, "--set %.*s%s", (int)length, text, whole ? "" : "...");
+}
+
 pinn_status pn_config_check(const pn_config *config, pn_diagnostics *list) {
     if (!list->count && !list->dropped) return PINN_OK;
     pn_text text = {0}, name = {0};
@@ -196,7 +206,7 @@ pinn_status pn_config_check(const pn_config *config, pn_diagnostics *list) {
     for (size_t i = 0; i < config->assignment_count; i++) {
         unsigned first = PN_ASSIGNMENT_LINE + (unsigned)i * PN_ASSIGNMENT_LINES;
         pn_text_free(&name);
-        pn_text_printf(&name, "--set %s", config->assignment[i]);
+        print_name(config->assignment[i], &name);
         print_part(list, first, first + PN_ASSIGNMENT_LINES, pn_text_get(&name), NULL, &text);
     }
     if (list->dropped) pn_text_printf(&text, "%s: and %zu more errors\n", list->file, list->dropped);

@@ -468,7 +468,9 @@ static void check_tiles(const reader *r) {
     const pn_string *tiles = &r->config->tiles;
     char canonical[PN_TILE_CHOICE_BYTES];
     if (pn_tiles_read(tiles->text, canonical) != PINN_OK || !*tiles->text) /* the empty text is an environment variable's "auto", not a file's */
-        pn_diagnose(r->list, tiles->at, "write \"auto\", \"layered\", or a choice as --plan and --tune print it: \"units 5, splits 2, keep shared, weights all\"",
+        pn_diagnose(r->list, tiles->at,
+                    "write \"auto\", \"layered\", or a choice as --plan and --tune print it: \"units 5, splits 2, keep shared, weights all\", "
+                    "or, for wide networks, \"rows 128\"",
                     "unknown tiles \"%.80s\"", tiles->text);
 }
 

@@ -51,12 +51,12 @@ const pn_key pn_schema[] = {
     {"time", STRING, NULL, false, ANY, .store = PN_STORE_STRING, .offset = CONFIG(time),
      .help = "Which coordinate is time, if any: `lap` and `\"boundary\"` leave it out"},
     {"precision", STRING, "float32", false, ANY, .choices = precisions, PN_STORE_STRING, CONFIG(precision),
-     "Arithmetic of the training; `tf32` (GPU only) is float32 with matrix products in TensorFloat-32"},
+     "Arithmetic of the training; `tf32` (GPU only) is float32 with matrix products of 11-bit operands (TensorFloat-32, or scaled fp16)"},
     {"seed", INTEGER, "0", false, FROM(0, MAX_INTEGER), .store = PN_STORE_U64, .offset = CONFIG(seed),
      .help = "Key of all random numbers: points, initial parameters, Fourier features; `--seed` replaces it"},
     {"tiles", STRING, "auto", false, ANY, .store = PN_STORE_STRING, .offset = CONFIG(tiles),
      .help = "Tiles of a GPU's network pass: `\"auto\"`, by a model of the pass; `\"layered\"`, no tiles; or a choice, as `--plan` and `--tune` print "
-             "it: `\"units 5, splits 2, keep shared, weights all\"`. Not used on a CPU"},
+             "it: `\"units 5, splits 2, keep shared, weights all\"`, or, for wide networks, `\"rows 128\"`. Not used on a CPU"},
 
     {"domain", TABLE, NULL, true, ANY, .help = "The coordinates, 1 to 100, in the order they stand"},
     {"domain.*", ARRAY, NULL, false, ANY,

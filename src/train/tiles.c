@@ -59,6 +59,8 @@ pinn_status pn_tiles_choose(pinn_training *training, const pinn_options *options
     if (status == PINN_CONFIG) return pn_fail_within(status, "%s", pn_text_get(&training->tiles_from));
     if (status != PINN_OK) return status;
     if (cpu) {
+        if (training->lowering == PN_LOWERING_STREAMED)
+            return pn_fail(PINN_CONFIG, "PINN_PASS is \"streamed\": that pass runs on a GPU, and this is a CPU: \"auto\", \"tiled\" or \"layered\"");
         if (training->tiles) pn_note(training, "%s: \"%s\" is for a GPU and not used on this CPU", pn_text_get(&training->tiles_from), training->tiles);
     } else
         status = reconcile_lowering(training);

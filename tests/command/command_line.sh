@@ -42,6 +42,8 @@ expect 2 'unknown key|no such key|trian' "$train" --device cpu --set trian.0.ste
 expect 2 'one of them' "$train" --device cpu --force --resume "$heat"
 expect 2 'PINN_GRAPH' env PINN_GRAPH=fast "$train" "$heat"
 expect 2 'PINN_PASS' env PINN_PASS=fast "$train" "$heat"
+expect 2 'PINN_PASS is "streamed".*GPU' env PINN_PASS=streamed "$train" --device cpu "$heat"
+expect 2 'OMP_NUM_THREADS is "100000"' env OMP_NUM_THREADS=100000 "$train" --plan --device cpu "$heat"
 
 # tiles are a GPU's: checked everywhere, used there
 expect 2 'PINN_TILES: "fast" is no choice of tiles' env PINN_TILES=fast "$train" --device cpu "$heat"
@@ -49,6 +51,7 @@ expect 2 'unknown tiles "fast"' "$train" --device cpu --set tiles=fast "$heat"
 expect 0 '"layered" is for a GPU and not used on this CPU' "$train" --plan "${quick[@]}" --set tiles=layered "$heat"
 cp "$heat" tune.toml
 expect 2 'tuning measures the tiles of a GPU' "$train" --tune --device cpu tune.toml
+expect 2 'rows 128' "$train" --device cpu --set tiles=rows "$heat"
 expect 2 '--tune trains nothing' "$train" --tune --plan --device cpu tune.toml
 expect 2 '--tune trains nothing' "$train" --tune --out there --device cpu tune.toml
 expect 0 '' cmp tune.toml "$heat"
@@ -66,7 +69,15 @@ expect 2 '--resume.*--force' "$train" "${quick[@]}" "$heat"
 expect 0 'finished' "$train" "${quick[@]}" --json --quiet --force "$heat"
 expect 2 'these keys|These keys' "$train" "${quick[@]}" --set constants.alpha=0.5 --resume "$heat"
 expect 0 '"steps": 90' "$train" "${quick[@]}" --set train.0.steps=90 --json --quiet --resume "$heat"
-expect 2 'nothing to resume' "$train" "${quick[@]}" --resume --out never-run "$heat"
+expect 2 'nothing to resume.*without --resume' "$train" "${quick[@]}" --resume --out never-run "$heat"
+cp -r runs/heat beheaded && rm beheaded/checkpoint.h5
+expect 2 'nothing to resume.*--force' "$train" "${quick[@]}" --resume --out beheaded "$heat"
+# tiles that this CPU does not use stay with the run, and others may be given
+expect 0 '"tiles": null' "$train" "${quick[@]}" --set 'tiles=units 5, splits 2, keep shared, weights all' --json --quiet --out tiled "$heat"
+expect 0 'finished' "$train" "${quick[@]}" --set train.0.steps=90 --json --quiet --resume --out tiled "$heat"
+expect 0 '' grep -q '^tiles = "units 5, splits 2, keep shared, weights all"' tiled/config.toml
+expect 0 'finished' env PINN_TILES='rows 128' "$train" "${quick[@]}" --set train.0.steps=100 --json --quiet --resume --out tiled "$heat"
+expect 0 '' grep -q '^tiles = "rows 128"' tiled/config.toml
 # the resolved config is a config, and trains to the same loss
 expect 0 'finished' "$train" --device cpu --quiet --json --out again runs/heat/config.toml
 

@@ -43,7 +43,7 @@ END_TEST
 static const char *const wrong[] = {"Auto", "layered ", "5", "units 5", "units 0, splits 2, keep shared, weights all", "units 5, splits 0, keep shared, weights all",
                                     "units -5, splits 2, keep shared, weights all", "units 4294967301, splits 2, keep shared, weights all",
                                     "units 5, splits 2, keep sharedly, weights all", "units 5, splits 2, keep shared, weights all, more",
-                                    "units 5, splits 2, keep register, weights all", "units 5, splits 2, keep shared, weights none"};
+                                    "rows", "rows 0", "rows -128", "rows 128, units 5", "rows 1000000", "units 5, splits 2, keep register, weights all", "units 5, splits 2, keep shared, weights none"};
 
 START_TEST(anything_else_is_refused) {
     char text[PN_TILE_CHOICE_BYTES] = "untouched";

@@ -11,8 +11,11 @@ static pinn_plane *new_word(const char *name, int32_t value) {
     return plane;
 }
 
-/* Where every replay waits long or is checked closely, fewer of them. */
-static int shorter(int count, int few) { return tested_mode && strncmp(tested_mode, "strict", 6) == 0 ? few : count; }
+/* Where every replay waits long or is checked closely, fewer of them: in the strict mode, and under a tool. */
+static int shorter(int count, int few) {
+    if (tested_mode && strncmp(tested_mode, "strict", 6) == 0) return few;
+    return under_tool() && count > 4 * few ? 4 * few : count;
+}
 
 /* ---- if, else -------------------------------------------------------------------------------------------------------------- */
 

@@ -43,6 +43,12 @@ static void keep_message(void *user, const char *line) {
     snprintf(last_message, sizeof last_message, "%s", line);
 }
 
+/* PINN_TEST_TOOL=1: the tests run under a tool (compute-sanitizer) that slows each launch and takes device memory itself. */
+static inline bool under_tool(void) {
+    const char *tool = getenv("PINN_TEST_TOOL");
+    return tool && *tool && strcmp(tool, "0") != 0;
+}
+
 static pinn_context *new_context(void) {
     pinn_context *made;
     pinn_context_options options = {.executor = tested, .cpu_mode = tested_mode, .message = keep_message};

@@ -76,18 +76,29 @@ START_TEST(fork_and_join_inside_an_operation_is_allowed) {
 }
 END_TEST
 
+/* Free device memory has not shrunk but by a block that a driver pool may still take; a leak a build would be more. */
+static void check_memory_is_flat(size_t before, const char *test) {
+    size_t after, total;
+    if (under_tool()) {
+        printf("PINN_TEST_TOOL: %s builds, but leaves out that device memory does not grow: the tool's does\n", test);
+        return;
+    }
+    CUDA(cudaMemGetInfo(&after, &total));
+    ck_assert_uint_le(before, after + ((size_t)4 << 20));
+}
+
 START_TEST(device_memory_does_not_grow_with_builds) {
+    const int32_t builds = shorter(300, 25);
     pinn_plane *x = new_plane("x", PINN_DEVICE, 4);
-    size_t before = 0, after, total;
-    for (int32_t i = 0; i < 300; i++) {
+    size_t before = 0, total;
+    for (int32_t i = 0; i < builds; i++) {
         OK(pinn_graph_begin(graph));
         OK(add(x, i));
         OK(pinn_graph_launch(graph, 1));
-        if (i == 100) CUDA(cudaMemGetInfo(&before, &total));
+        if (i == builds / 3) CUDA(cudaMemGetInfo(&before, &total));
     }
-    CUDA(cudaMemGetInfo(&after, &total));
-    ck_assert_uint_eq(stats_of(graph).builds, 300);
-    ck_assert_uint_le(before, after + ((size_t)4 << 20)); /* a driver pool may still grow by a block, 200 leaks would be more */
+    ck_assert_uint_eq(stats_of(graph).builds, (uint64_t)builds);
+    check_memory_is_flat(before, "device_memory_does_not_grow_with_builds");
     pinn_plane_destroy(x);
 }
 END_TEST

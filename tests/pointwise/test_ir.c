@@ -196,6 +196,43 @@ START_TEST(substitution_and_inputs) {
 }
 END_TEST
 
+START_TEST(a_node_can_be_replaced) {
+    const pn_value s = fun(PN_OP_SIN, x), f = mul(s, add(y, fun(PN_OP_EXP, s)));
+    SAME(pn_ir_replace(ir, f, s, z), mul(z, add(y, fun(PN_OP_EXP, z)))); /* wherever it stands */
+    SAME(pn_ir_replace(ir, f, f, z), z);
+    SAME(pn_ir_replace(ir, f, fun(PN_OP_COS, x), z), f);
+    SAME(pn_ir_replace(ir, mul(x, y), x, s), mul(s, y)); /* the x in what replaces it stays */
+    SAME(pn_ir_replace(ir, add(s, y), s, c(0)), y);      /* simplified anew */
+    bool used[3] = {false, false, false};
+    pn_ir_inputs(ir, pn_ir_replace(ir, f, s, z), used, 3);
+    ck_assert(!used[0] && used[1] && used[2]);
+    ck_assert_int_eq(pn_ir_check(ir), PINN_OK);
+}
+END_TEST
+
+START_TEST(a_lone_elementary_function_is_found) {
+    const pn_value t = fun(PN_OP_TANH, add(x, y)), power = bin(PN_OP_POW, x, y), angle = bin(PN_OP_ATAN2, x, y), root = fun(PN_OP_SQRT, x);
+    const pn_value one[] = {mul(t, t), sub(c(1), mul(t, z)), z};
+    SAME(pn_ir_lone_special(ir, one, 3), t);
+    SAME(pn_ir_lone_special(ir, &one[2], 1), PN_NONE); /* none at all */
+    SAME(pn_ir_lone_special(ir, one, 0), PN_NONE);
+    SAME(pn_ir_lone_special(ir, &power, 1), power);
+    SAME(pn_ir_lone_special(ir, &angle, 1), angle);
+    SAME(pn_ir_lone_special(ir, &root, 1), root);
+    const pn_value plain = sel(bin(PN_OP_LT, x, y), fun(PN_OP_ABS, x), quo(fun(PN_OP_FLOOR, y), z));
+    SAME(pn_ir_lone_special(ir, &plain, 1), PN_NONE);
+    const pn_value apart[] = {mul(t, y), fun(PN_OP_SIN, x)}, nested = fun(PN_OP_EXP, t), other = add(t, fun(PN_OP_TANH, x));
+    SAME(pn_ir_lone_special(ir, apart, 2), PN_NONE); /* two, each in a value of its own */
+    SAME(pn_ir_lone_special(ir, apart, 1), t);
+    SAME(pn_ir_lone_special(ir, &nested, 1), PN_NONE);
+    SAME(pn_ir_lone_special(ir, &other, 1), PN_NONE); /* the same function of something else */
+    pn_memory_fail_after(0);
+    const pn_value unknown = pn_ir_lone_special(ir, one, 3);
+    pn_memory_fail_after(-1);
+    SAME(unknown, PN_NONE);
+}
+END_TEST
+
 START_TEST(text_names_shared_nodes) {
     pn_value t = fun(PN_OP_TANH, x), out[] = {mul(t, sub(c(1), mul(t, t))), bin(PN_OP_MAX, y, c(-2))};
     pn_text text = {0};
@@ -420,6 +457,8 @@ int main(void) {
     tcase_add_test(all, functions_are_simplified);
     tcase_add_test(all, integer_powers);
     tcase_add_test(all, substitution_and_inputs);
+    tcase_add_test(all, a_node_can_be_replaced);
+    tcase_add_test(all, a_lone_elementary_function_is_found);
     tcase_add_test(all, text_names_shared_nodes);
     tcase_add_test(all, derivatives_of_every_operation);
     tcase_add_test(all, derivatives_at_special_points);

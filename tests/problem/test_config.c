@@ -160,6 +160,21 @@ START_TEST(test_wrong_set) {
 }
 END_TEST
 
+/* A message shows the beginning of a long assignment, cut before a character (here: of 2 bytes) that would be cut in two. */
+START_TEST(test_long_set) {
+    enum { VALUE = 100001 };
+    static char set[VALUE + 16] = "seed=";
+    const char *assignment = set;
+    pn_config *config = NULL;
+    for (size_t i = 5; i + 1 < VALUE; i += 2) memcpy(&set[i], "\xc3\xa9", 2);
+    ck_assert_int_eq(pn_config_parse("small.toml", small, strlen(small), &assignment, 1, &config), PINN_CONFIG);
+    const char *message = pinn_error_message(), *end = strstr(message, "...: the value is no TOML value");
+    ck_assert_msg(end && end - message == (long)strlen("--set ") + 199, "%.300s", message);
+    ck_assert_int_eq(strncmp(message + 6, set, 199), 0);
+    pn_config_destroy(config);
+}
+END_TEST
+
 /* write -> parse -> write gives the same text, and the comparison finds nothing. */
 static void check_round_trip(const pn_config *config) {
     pn_text first = {0}, second = {0}, differences = {0};
@@ -421,6 +436,7 @@ int main(void) {
     tcase_add_test(tests, test_defaults);
     tcase_add_test(tests, test_set);
     tcase_add_loop_test(tests, test_wrong_set, 0, sizeof wrong_set / sizeof *wrong_set);
+    tcase_add_test(tests, test_long_set);
     tcase_add_test(tests, test_round_trip_small);
     tcase_add_test(tests, test_round_trip_all_characters);
     tcase_add_test(tests, test_reference_in_foreign_folder);
