@@ -6,10 +6,22 @@
 
 /* ---- weights ------------------------------------------------------------------------------------------------------------------ */
 
+/* Largest magnitude of what a window multiplies by: rows of W going forward, columns of it going back. Read as W lies. */
+template <bool BACK> static __device__ __forceinline__ unsigned window_most(const float *w, int rows, int first, int count) {
+    constexpr int COLUMNS = BACK ? (WINDOW_CHUNKS < NEXT_CHUNKS ? WINDOW_CHUNKS : NEXT_CHUNKS) * CHUNK_K : WIDTH;
+    const int end = first + count < rows ? first + count : rows, from = BACK ? 0 : first, all = (BACK ? rows : end - first) * COLUMNS;
+    unsigned most = 0;
+#pragma unroll 8
+    for (int i = threadIdx.x; i < all; i += PREPARE_THREADS) {
+        const int in = from + i / COLUMNS, out = (BACK ? first : 0) + i % COLUMNS;
+        const unsigned x = !BACK || out < WIDTH ? magnitude(w[in * WIDTH + out]) : 0;
+        most = x > most ? x : most;
+    }
+    return most;
+}
+
 /* Eight values of k of one column, from `k` on, of the matrix that the part of the stream multiplies by. Forward: W itself; going back W^T. */
-static __device__ __forceinline__ void weight_piece(const arguments &a, int stage, bool back, int column, int k, float (&x)[8]) {
-    const int rows = stage == 1 ? FIRST : WIDTH;
-    const float *w = a.parameter + a.weight[stage - 1];
+static __device__ __forceinline__ void weight_piece(const float *w, int rows, bool back, int column, int k, float (&x)[8]) {
 #pragma unroll
     for (int i = 0; i < 8; i++) {
         const int in = back ? column : k + i, out = back ? k + i : column;
@@ -17,39 +29,33 @@ static __device__ __forceinline__ void weight_piece(const arguments &a, int stag
     }
 }
 
-/* A block makes the chunks of one window. */
+/* A block makes a chunk. Each finds the scale of the chunk's window by itself: to read it all again takes less time than to wait for another. */
 static __device__ __forceinline__ void prepare_weights(const arguments &a) {
-    constexpr int windows = (NEXT_CHUNKS + WINDOW_CHUNKS - 1) / WINDOW_CHUNKS, first_windows = (FIRST_CHUNKS + WINDOW_CHUNKS - 1) / WINDOW_CHUNKS;
-    __shared__ unsigned most_shared[PREPARE_THREADS / 32];
-    const int block = blockIdx.x, part = block < first_windows ? 0 : 1 + (block - first_windows) / windows; /* of the stream */
-    const int window = part == 0 ? block : (block - first_windows) % windows;
-    const bool back = part >= HIDDEN;
-    const int stage = back ? 2 * HIDDEN - part : part + 1, chunks = part == 0 ? FIRST_CHUNKS : NEXT_CHUNKS;
-    const int first = window * WINDOW_CHUNKS, count = chunks - first < WINDOW_CHUNKS ? chunks - first : WINDOW_CHUNKS;
-    const int place = (part == 0 ? 0 : FIRST_CHUNKS + (part - 1) * NEXT_CHUNKS) + first; /* of the window's first chunk */
     constexpr int PIECES = CHUNK_K / 8;
-    unsigned most = 0;
-    for (int i = threadIdx.x; i < count * PIECES * PADDED; i += PREPARE_THREADS) {
-        float x[8];
-        weight_piece(a, stage, back, i % PADDED, first * CHUNK_K + i / PADDED * 8, x);
-#pragma unroll
-        for (int k = 0; k < 8; k++) most = magnitude(x[k]) > most ? magnitude(x[k]) : most;
-    }
+    __shared__ unsigned most_shared[PREPARE_THREADS / 32];
+    const int chunk = blockIdx.x, part = chunk < FIRST_CHUNKS ? 0 : 1 + (chunk - FIRST_CHUNKS) / NEXT_CHUNKS; /* of the stream */
+    const int within = part == 0 ? chunk : (chunk - FIRST_CHUNKS) % NEXT_CHUNKS;
+    const bool back = part >= HIDDEN;
+    const int stage = back ? 2 * HIDDEN - part : part + 1, rows = stage == 1 ? FIRST : WIDTH;
+    const int first = within / WINDOW_CHUNKS * WINDOW_CHUNKS * CHUNK_K, count = WINDOW_CHUNKS * CHUNK_K;
+    const float *w = a.parameter + a.weight[stage - 1];
+    const unsigned most = back ? window_most<true>(w, rows, first, count) : window_most<false>(w, rows, first, count);
     const scale_pair scale = scale_of(block_most<PREPARE_THREADS / 32>(most, most_shared));
-    word *to = (word *)(a.work + a.weights) + (size)place * CHUNK_WORDS;
-    for (int i = threadIdx.x; i < count * PIECES * PADDED; i += PREPARE_THREADS) {
-        const int column = i % PADDED, piece = i / PADDED % PIECES, chunk = i / PADDED / PIECES;
+    word *to = (word *)(a.work + a.weights) + (size)chunk * CHUNK_WORDS;
+    for (int i = threadIdx.x; i < PIECES * PADDED; i += PREPARE_THREADS) {
+        /* neighbours in a warp read neighbours in a row of W */
+        const int column = back ? i / PIECES : i % PADDED, piece = back ? i % PIECES : i / PADDED;
         float x[8];
         word pair[4][PARTS];
-        weight_piece(a, stage, back, column, (first + chunk) * CHUNK_K + piece * 8, x);
+        weight_piece(w, rows, back, column, within * CHUNK_K + piece * 8, x);
 #pragma unroll
         for (int k = 0; k < 4; k++) split_pair(x[2 * k] * scale.up, x[2 * k + 1] * scale.up, pair[k]);
 #pragma unroll
         for (int p = 0; p < PARTS; p++)
-            *(uint4 *)(to + chunk * CHUNK_WORDS + (p * PADDED + column) * (CHUNK_K / 2) + (piece ^ column / 2 % 4) * 4) =
+            *(uint4 *)(to + (p * PADDED + column) * (CHUNK_K / 2) + (piece ^ column / 2 % 4) * 4) =
                 make_uint4(pair[0][p], pair[1][p], pair[2][p], pair[3][p]);
     }
-    if (threadIdx.x < count) ((float *)(a.work + a.weight_scale))[place + threadIdx.x] = scale.down;
+    if (threadIdx.x == 0) ((float *)(a.work + a.weight_scale))[chunk] = scale.down;
 }
 
 /* ---- weight gradients ------------------------------------------------------------------------------------------------------------- */

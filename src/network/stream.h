@@ -25,7 +25,7 @@ enum { /* as in the kernels' text */
     PN_STREAM_WARPS = 8,
     PN_STREAM_THREADS = 32 * PN_STREAM_WARPS,
     PN_STREAM_CHUNK_K = 32,
-    PN_STREAM_PREPARE_THREADS = 512,
+    PN_STREAM_PREPARE_THREADS = 1024,
     PN_STREAM_SIDE = 128 /* of a block's part of a weight gradient */
 };
 
@@ -36,7 +36,6 @@ typedef struct pn_stream_plan {
     unsigned blocks;           /* of the pass's grid */
     unsigned splits;           /* partials of a weight gradient */
     unsigned items;            /* blocks of the weight gradients' grid for each split */
-    unsigned windows;          /* blocks of the grid that makes weights ready */
     pn_stream_group *group;    /* owned, [pass->groups] */
     size_t *order;             /* owned, [pass->members]: point sets as the tiles run through them, most channels first */
     size_t hidden;             /* layers with a product on tensor cores */

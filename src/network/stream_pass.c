@@ -167,7 +167,7 @@ static void describe_nodes(pn_pass *pass) {
     streamed *w = pass->lowered;
     const unsigned parameters = 1u << PN_BASE_PARAMETERS, work = 1u << PN_BASE_WORK, gradient = 1u << PN_BASE_GRADIENT;
     const unsigned inputs = parameters | 1u << PN_BASE_FIXED | 1u << PN_BASE_POINTS | 1u << PN_BASE_SCALE;
-    w->node[0] = (node){{.name = "weights in fp16", .cuda = launch}, pass, NULL, w->plan.windows, PN_STREAM_PREPARE_THREADS, parameters, work};
+    w->node[0] = (node){{.name = "weights in fp16", .cuda = launch}, pass, NULL, (unsigned)w->plan.chunks, PN_STREAM_PREPARE_THREADS, parameters, work};
     w->node[1] = (node){{.name = "network pass", .cuda = launch}, pass, NULL, w->plan.blocks, PN_STREAM_THREADS, inputs | work,
                         gradient | 1u << PN_BASE_LOSS | work};
     w->node[2] = (node){{.name = "weight gradients", .cuda = launch}, pass, NULL, w->plan.splits * w->plan.items, PN_STREAM_THREADS, work, gradient};

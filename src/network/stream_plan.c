@@ -75,8 +75,6 @@ static void size_weights(const pn_pass *pass, pn_stream_plan *plan) {
     plan->next_chunks = plan->padded / PN_STREAM_CHUNK_K;
     const size_t parts = 2 * plan->hidden - 1 - !plan->first_trained; /* products of a tile but the first */
     plan->chunks = plan->first_chunks + parts * plan->next_chunks;
-    plan->windows = (unsigned)((plan->first_chunks + plan->window_chunks - 1) / plan->window_chunks +
-                               parts * ((plan->next_chunks + plan->window_chunks - 1) / plan->window_chunks));
 }
 
 /* ---- tiles ------------------------------------------------------------------------------------------------------------------------ */
