@@ -19,6 +19,7 @@ typedef struct pn_stream_limits { /* of the device */
 typedef struct pn_stream_group {
     unsigned units, row_warps; /* units of points a warp, warps one below the other */
     size_t points, rows;       /* of a tile */
+    pn_kept kept;              /* owned: programs of the hidden layers */
 } pn_stream_group;
 
 enum { /* as in the kernels' text */
@@ -36,7 +37,7 @@ typedef struct pn_stream_plan {
     unsigned blocks;           /* of the pass's grid */
     unsigned splits;           /* partials of a weight gradient */
     unsigned items;            /* blocks of the weight gradients' grid for each split */
-    pn_stream_group *group;    /* owned, [pass->groups] */
+    pn_stream_group *group; size_t groups; /* owned, [pass->groups] */
     size_t *order;             /* owned, [pass->members]: point sets as the tiles run through them, most channels first */
     size_t hidden;             /* layers with a product on tensor cores */
     size_t first, first_lanes, width, first_padded, padded, pitch; /* columns */
@@ -56,6 +57,8 @@ typedef struct pn_stream_plan {
 /* `tiles`: "rows 128", or NULL or "auto" = by an estimate. Errors: CONFIG for other texts; UNSUPPORTED, with the reason, when the network, its
  * point sets or the device don't fit. */
 pinn_status pn_stream_plan_create(const pn_pass *pass, const pn_stream_limits *limits, const char *tiles, pn_stream_plan *out);
+/* Makes the groups' programs: the kernels' text needs them, a plan's sizes don't. */
+pinn_status pn_stream_describe(const pn_pass *pass, pn_stream_plan *plan);
 void pn_stream_plan_free(pn_stream_plan *plan);
 
 /* Begins to compile the kernels that a GPU of this architecture would run for the pass. Errors as of pn_stream_plan_create. */

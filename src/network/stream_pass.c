@@ -144,9 +144,10 @@ static pinn_status launch(const pinn_run *run) {
 
 /* ---- creation -------------------------------------------------------------------------------------------------------------------- */
 
-static pinn_status compile(const pn_pass *pass, const pn_stream_plan *plan, const char *architecture, pn_compilation **out) {
+static pinn_status compile(const pn_pass *pass, pn_stream_plan *plan, const char *architecture, pn_compilation **out) {
     pinn_status status;
     pn_text source = {0};
+    PN_TRY(pn_stream_describe(pass, plan));
     PN_TRY(pn_stream_source(pass, plan, &source));
     PN_TRY(pn_compilation_begin(pn_text_get(&source), architecture, out));
 fail:

@@ -98,7 +98,7 @@ static bool size_group(const pn_stream_plan *plan, size_t channels, size_t rows,
             if (own == best_rows && reads >= best_reads) continue;
             best_rows = own;
             best_reads = reads;
-            *out = (pn_stream_group){units, row_warps, row_warps * units * (channels % 2 ? 16 : 8), own};
+            *out = (pn_stream_group){.units = units, .row_warps = row_warps, .points = row_warps * units * (channels % 2 ? 16 : 8), .rows = own};
         }
     return best_rows > 0;
 }
@@ -233,6 +233,7 @@ pinn_status pn_stream_plan_create(const pn_pass *pass, const pn_stream_limits *l
     plan.blocks = plan.tiles < limits->processors ? (unsigned)plan.tiles : limits->processors;
     plan.splits = choose_splits(&plan, limits->processors);
     place_work(&plan);
+    plan.groups = pass->groups;
     *out = plan;
     return PINN_OK;
 fail:
@@ -240,7 +241,14 @@ fail:
     return status;
 }
 
+pinn_status pn_stream_describe(const pn_pass *pass, pn_stream_plan *plan) {
+    pinn_status status = PINN_OK;
+    for (size_t g = 0; status == PINN_OK && g < pass->groups; g++) status = pn_describe_kept(pass, &pass->group[g], 2, &plan->group[g].kept);
+    return status;
+}
+
 void pn_stream_plan_free(pn_stream_plan *plan) {
+    for (size_t g = 0; g < plan->groups; g++) pn_kept_free(&plan->group[g].kept);
     pn_free(plan->group);
     pn_free(plan->order);
     *plan = (pn_stream_plan){0};

@@ -74,7 +74,8 @@ static pinn_status check_equal(const pn_program *a, const pn_program *b) {
 static pinn_status print_group(const pn_pass *pass, const pn_stream_plan *plan, size_t g, pn_text *out) {
     const pn_group *group = &pass->group[g];
     const size_t channels = group->channels, blocks = pass->network->layer[0].blocks;
-    char first[LANE_NAME], first_adjoint[LANE_NAME], hidden[LANE_NAME], hidden_adjoint[LANE_NAME];
+    char first[LANE_NAME], first_adjoint[LANE_NAME], remember[LANE_NAME], recall[LANE_NAME], adjoint[LANE_NAME];
+    const pn_kept *kept = &plan->group[g].kept;
     for (size_t l = 4; l < pass->network->layers; l += 2) {
         pinn_status status = check_equal(group->forward[2], group->forward[l]);
         if (status == PINN_OK) status = check_equal(group->backward[2], group->backward[l]);
@@ -82,18 +83,20 @@ static pinn_status print_group(const pn_pass *pass, const pn_stream_plan *plan, 
     }
     print_lane(group->forward[0], "first", g, first, out);
     if (plan->first_trained) print_lane(group->backward[0], "first_adjoint", g, first_adjoint, out);
-    print_lane(group->forward[2], "hidden", g, hidden, out);
-    print_lane(group->backward[2], "hidden_adjoint", g, hidden_adjoint, out);
+    print_lane(kept->remember, "remember", g, remember, out);
+    print_lane(kept->recall, "recall", g, recall, out);
+    print_lane(kept->adjoint, "adjoint", g, adjoint, out);
     const pn_lane_array x = {"x", pass->network->coordinates}, v0 = {"v", plan->first_vectors}, a0 = {"a", blocks * channels};
     const pn_lane_array z = {"z", channels}, v = {"v", plan->vectors}, a = {"a", channels}, da = {"da", channels};
-    const pn_lane_array dz[] = {{"dz", channels}, {"sum", plan->vectors}}, sum0 = {"sum", plan->first_vectors};
+    const pn_lane_array dz[] = {{"dz", channels}, {"sum", plan->vectors}}, sum0 = {"sum", plan->first_vectors}, value = {"kept", 1};
     pn_text_printf(out, "struct group%zu {\n    static constexpr int C = %zu, UNITS = %u, ROW_WARPS = %u;\n", g, channels,
                    plan->group[g].units, plan->group[g].row_warps);
     pn_lane_wrapper(group->forward[0], "first", first, (const pn_lane_array[]){x, v0}, 2, &a0, 1, out);
     if (plan->first_trained)
         pn_lane_wrapper(group->backward[0], "first_adjoint", first_adjoint, (const pn_lane_array[]){x, v0, da}, 3, &sum0, 1, out);
-    pn_lane_wrapper(group->forward[2], "hidden", hidden, (const pn_lane_array[]){z, v}, 2, &a, 1, out);
-    pn_lane_wrapper(group->backward[2], "hidden_adjoint", hidden_adjoint, (const pn_lane_array[]){z, v, da}, 3, dz, 2, out);
+    pn_lane_wrapper(kept->remember, "remember", remember, (const pn_lane_array[]){z, v}, 2, (const pn_lane_array[]){a, value}, 2, out);
+    pn_lane_wrapper(kept->recall, "recall", recall, (const pn_lane_array[]){z, v}, 2, &a, 1, out);
+    pn_lane_wrapper(kept->adjoint, "adjoint", adjoint, (const pn_lane_array[]){z, v, da}, 3, dz, 2, out);
     pn_text_string(out, "    static __device__ __forceinline__ void turn(int set, shared_memory &s, int valid);\n};\n\n");
     return PINN_OK;
 }
