@@ -97,7 +97,7 @@ struct loader {
     bool inside; /* columns beyond the array's become zeros */
 };
 constexpr int ROW_BYTES = PITCH * 2, SIDE_BYTES = SIDE * 2, PIECES = SIDE / 8;
-static_assert(SLAB_ROWS == 32 && THREADS / PIECES == 16, "two rows a thread");
+static_assert(SLAB_ROWS == 32 && GRADIENT_THREADS / PIECES == 16, "two rows a thread");
 
 static __device__ __forceinline__ loader load_from(const arguments &a, int which, int first) {
     const int piece = threadIdx.x % PIECES, row = threadIdx.x / PIECES;

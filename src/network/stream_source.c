@@ -14,6 +14,10 @@ static void print_constants(const pn_pass *pass, const pn_stream_plan *p, pn_tex
         const char *name;
         size_t value;
     } constant[] = {{"PARTS", p->parts},
+                    {"WARPS", p->warps},
+                    {"RESIDENTS", p->residents},
+                    {"COLUMNS_STEP", PN_STREAM_COLUMNS_STEP},
+                    {"GRADIENT_THREADS", PN_STREAM_GRADIENT_THREADS},
                     {"STAGES", p->stages},
                     {"SLABS", p->slabs},
                     {"WINDOW_CHUNKS", p->window_chunks},
@@ -125,7 +129,7 @@ static void print_turn(const pn_pass *pass, const pn_stream_plan *plan, size_t g
 }
 
 static void print_pass(const pn_pass *pass, const pn_stream_plan *plan, pn_text *out) {
-    pn_text_string(out, "extern \"C\" __global__ void __launch_bounds__(THREADS, 1) " PN_STREAM_PASS "(const __grid_constant__ arguments a) {\n"
+    pn_text_string(out, "extern \"C\" __global__ void __launch_bounds__(THREADS, RESIDENTS) " PN_STREAM_PASS "(const __grid_constant__ arguments a) {\n"
                         "    static_assert(sizeof(shared_memory) <= SHARED_BYTES, \"the plan counts as this text does\");\n"
                         "    extern __shared__ __align__(128) unsigned char memory[];\n"
                         "    shared_memory &s = *(shared_memory *)memory;\n"
@@ -160,7 +164,7 @@ pinn_status pn_stream_source(const pn_pass *pass, const pn_stream_plan *plan, pn
     print_pass(pass, plan, out);
     pn_text_string(out, "extern \"C\" __global__ void __launch_bounds__(PREPARE_THREADS) " PN_STREAM_PREPARE "(const __grid_constant__ arguments a) {\n"
                         "    prepare_weights(a);\n}\n\n"
-                        "extern \"C\" __global__ void __launch_bounds__(THREADS, 1) " PN_STREAM_GRADIENT "(const __grid_constant__ arguments a) {\n"
+                        "extern \"C\" __global__ void __launch_bounds__(GRADIENT_THREADS, 1) " PN_STREAM_GRADIENT "(const __grid_constant__ arguments a) {\n"
                         "    extern __shared__ __align__(128) word slabs[];\n"
                         "    weight_gradients(a, slabs);\n}\n");
     status = pn_text_check(out);
