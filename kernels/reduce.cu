@@ -6,6 +6,7 @@
 #define WARPS 8
 #define THREADS (WARPS * PN_SUM_LANES)
 #define TILE_BATCH 32 /* rows a warp loads at once */
+#define MANY_BATCH 20 /* the same where registers for four blocks a multiprocessor count more */
 #define TERM_BATCH 8  /* rows a lane loads at once */
 
 static_assert(PN_REDUCE_LANES == 2 * WARPS, "a warp is two lanes of rows");
@@ -54,12 +55,12 @@ static __device__ __forceinline__ double store_column(const pn_reduce_tile &tile
 }
 
 /* A tile by all warps. A barrier; the first warp returns the tile's square, the others may go on to write other memory than `part`. */
-template <typename real>
+template <unsigned batch, typename real>
 static __device__ __forceinline__ double tile_by_block(const pn_reduce_tile &tile, const real *__restrict__ partial, real *__restrict__ gradient,
                                                        double (&part)[WARPS][PN_SUM_LANES]) {
     const unsigned warp = threadIdx.x / PN_SUM_LANES, x = threadIdx.x % PN_SUM_LANES;
     part[warp][x] =
-        pn_sum_strided<WARPS, TILE_BATCH, 2>(partial + tile.offset + x, tile.stride, warp, x < tile.count ? tile.rows : 0);
+        pn_sum_strided<WARPS, batch, 2>(partial + tile.offset + x, tile.stride, warp, x < tile.count ? tile.rows : 0);
     __syncthreads();
     return warp > 0 ? 0 : pn_sum_fold(store_column(tile, x, pn_sum_fold_eight(&part[0][x], PN_SUM_LANES), gradient));
 }
@@ -103,7 +104,7 @@ static __device__ void square_of_many(uint64_t b, uint64_t tiles, const real *__
         for (unsigned k = 0; k < WARPS; k++) {
             double next = square[k];
             if (tall[k]) {
-                next = tile_by_block(table[first + k * PN_REDUCE_SQUARES], partial, gradient, part[turn]);
+                next = tile_by_block<MANY_BATCH>(table[first + k * PN_REDUCE_SQUARES], partial, gradient, part[turn]);
                 turn ^= 1;
             }
             total += next;
@@ -117,7 +118,7 @@ template <typename real>
 static __device__ void square_of_one(uint64_t b, const real *__restrict__ partial, const pn_reduce_tile *__restrict__ table,
                                      real *__restrict__ gradient, double *__restrict__ squares) {
     __shared__ double part[WARPS][PN_SUM_LANES];
-    const double square = tile_by_block(table[b], partial, gradient, part);
+    const double square = tile_by_block<TILE_BATCH>(table[b], partial, gradient, part);
     if (threadIdx.x == 0) squares[b] = square;
 }
 
@@ -137,9 +138,10 @@ struct planes {
     pn_finish_rates *rates;
 };
 
-template <typename real>
-static __global__ void __launch_bounds__(THREADS) reduce_kernel(pn_reduce_arguments a, unsigned term_blocks, planes<real> p) {
-    if (blockIdx.x > term_blocks && a.tiles > PN_REDUCE_SQUARES)
+/* many: more tiles than squares. */
+template <typename real, bool many>
+static __global__ void __launch_bounds__(THREADS, many ? 4 : 1) reduce_kernel(pn_reduce_arguments a, unsigned term_blocks, planes<real> p) {
+    if (many && blockIdx.x > term_blocks)
         square_of_many<real>(blockIdx.x - term_blocks - 1, a.tiles, p.partial, p.tiles, p.gradient, p.squares);
     else if (blockIdx.x > term_blocks)
         square_of_one<real>(blockIdx.x - term_blocks - 1, p.partial, p.tiles, p.gradient, p.squares);
@@ -159,7 +161,10 @@ static void launch(const pinn_run *run, const pn_reduce_arguments *a) {
                             (double *)run->write[2],        (pn_finish_rates *)run->write[3]};
     const unsigned term_blocks = (unsigned)((a->terms + WARPS - 1) / WARPS);
     const unsigned blocks = 1 + term_blocks + (unsigned)pn_reduce_squares(a->tiles);
-    reduce_kernel<real><<<blocks, THREADS, 0, (cudaStream_t)run->stream>>>(*a, term_blocks, p);
+    if (a->tiles > PN_REDUCE_SQUARES)
+        reduce_kernel<real, true><<<blocks, THREADS, 0, (cudaStream_t)run->stream>>>(*a, term_blocks, p);
+    else
+        reduce_kernel<real, false><<<blocks, THREADS, 0, (cudaStream_t)run->stream>>>(*a, term_blocks, p);
 }
 
 extern "C" pinn_status pn_reduce_cuda(const pinn_run *run) {
