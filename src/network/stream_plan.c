@@ -197,11 +197,14 @@ static bool size_tiles(const pn_pass *pass, const pn_stream_limits *limits, cons
     return plan->shared_bytes <= shared_limit(limits, plan) && plan->slabs >= 2;
 }
 
-/* Rows of a tile, warps and blocks: as asked for, or by the estimate. */
+static size_t distance(size_t a, size_t b) { return a > b ? a - b : b - a; }
+
+/* Rows of a tile, warps and blocks: as asked for, or by the estimate. What is asked for comes first, where shapes differ in it. */
 static pinn_status choose_tiles(const pn_pass *pass, const pn_stream_limits *limits, const char *tiles, pn_stream_plan *plan) {
     static const pn_tile_rows shape[] = {{0, 8, 1}, {0, 16, 1}, {0, 8, 2}};
     pn_tile_rows asked = {0}, best = {0};
     double best_time = INFINITY;
+    size_t best_off = SIZE_MAX;
     if (!pn_tiles_auto(tiles)) {
         if (!pn_tiles_rows(tiles, &asked)) return unsupported("its tiles are given in rows, as \"rows 128\"");
         if (asked.rows < ROWS_STEP || asked.rows > ROWS_MOST) return unsupported("a tile has 16 to 256 rows");
@@ -212,8 +215,10 @@ static pinn_status choose_tiles(const pn_pass *pass, const pn_stream_limits *lim
         for (tile.rows = asked.rows ? asked.rows : ROWS_STEP; tile.rows <= (asked.rows ? asked.rows : ROWS_MOST); tile.rows += ROWS_STEP) {
             if (!size_tiles(pass, limits, &tile, plan)) continue;
             const double time = estimate_time(plan, limits->processors);
-            if (time >= best_time) continue;
+            const size_t off = asked.rows ? distance(plan->rows, asked.rows) : 0;
+            if (off > best_off || (off == best_off && time >= best_time)) continue;
             best = tile;
+            best_off = off;
             best_time = time;
         }
     }
