@@ -90,14 +90,14 @@ static __device__ __forceinline__ void walk_on(const arguments &a, walk &w) {
     w.left = (int)a.set[w.set].rows;
 }
 
-/* One thread's part in copying columns first .. first + SIDE of an array's slabs: pieces of two rows, 16 apart. */
+/* One thread's part in copying columns first .. first + SIDE of an array's slabs: a piece of a row. */
 struct loader {
     const unsigned char *source;
     size part_bytes;
     bool inside; /* columns beyond the array's become zeros */
 };
 constexpr int ROW_BYTES = PITCH * 2, SIDE_BYTES = SIDE * 2, PIECES = SIDE / 8;
-static_assert(SLAB_ROWS == 32 && GRADIENT_THREADS / PIECES == 16, "two rows a thread");
+static_assert(GRADIENT_THREADS / PIECES == SLAB_ROWS, "a thread a piece");
 
 static __device__ __forceinline__ loader load_from(const arguments &a, int which, int first) {
     const int piece = threadIdx.x % PIECES, row = threadIdx.x / PIECES;
@@ -108,14 +108,12 @@ static __device__ __forceinline__ loader load_from(const arguments &a, int which
 static __device__ __forceinline__ void copy_slab(const loader &l, const walk &w, word *slab) {
     const unsigned to = shared_address(slab) + threadIdx.x * 16;
     const unsigned char *from = l.source + w.row * ROW_BYTES;
+    if ((int)threadIdx.x / PIECES >= w.left) return;
 #pragma unroll
-    for (int part = 0; part < PARTS; part++) {
-        copy_chunk_if(l.inside, to + part * SLAB_ROWS * SIDE_BYTES, from + part * l.part_bytes);
-        if (w.left > 16) copy_chunk_if(l.inside, to + (part * SLAB_ROWS + 16) * SIDE_BYTES, from + part * l.part_bytes + 16 * ROW_BYTES);
-    }
+    for (int part = 0; part < PARTS; part++) copy_chunk_if(l.inside, to + part * SLAB_ROWS * SIDE_BYTES, from + part * l.part_bytes);
 }
 
-/* What a lane reads of a slab, bytes from its start: of the first 16 rows, 64 columns of A from `first` on, or 32 of dZ. */
+/* What a lane reads of a slab, bytes from its start: of the first 16 rows, 32 columns of A from `first` on, or of dZ. */
 static __device__ __forceinline__ unsigned lane_a(int first, int m) {
     return (lane() / 16 * 8 + lane() % 8) * SIDE_BYTES + ((first / 8 + 2 * m + lane() / 8 % 2) ^ lane() % 8) * 16;
 }
@@ -124,9 +122,9 @@ static __device__ __forceinline__ unsigned lane_dz(int first, int n) {
 }
 
 /* part += A^T dZ of 16 rows from row `k` of the slabs on. */
-static __device__ __forceinline__ void multiply_rows(unsigned in, unsigned out, const unsigned (&at_in)[4], const unsigned (&at_out)[2], int k,
-                                                     float (&part)[4][4][4]) {
-    word x[PARTS][4][4], y[PARTS][4][2];
+static __device__ __forceinline__ void multiply_rows(unsigned in, unsigned out, const unsigned (&at_in)[2], const unsigned (&at_out)[2], int k,
+                                                     float (&part)[2][4][4]) {
+    word x[PARTS][2][4], y[PARTS][4][2];
 #pragma unroll
     for (int p = 0; p < PARTS; p++)
 #pragma unroll
@@ -141,13 +139,13 @@ static __device__ __forceinline__ void multiply_rows(unsigned in, unsigned out, 
 #pragma unroll
     for (int p = 0; p < PARTS; p++)
 #pragma unroll
-        for (int m = 0; m < 4; m++) load_transposed(x[p][m], in + at_in[m] + (p * SLAB_ROWS + k) * SIDE_BYTES);
-    multiply<0, 4, 4, 4>(x, y, part);
+        for (int m = 0; m < 2; m++) load_transposed(x[p][m], in + at_in[m] + (p * SLAB_ROWS + k) * SIDE_BYTES);
+    multiply<0, 2, 2, 4>(x, y, part);
 }
 
-static __device__ __forceinline__ void store_gradient(const float (&sum)[4][4][4], float *gradient, int first_in, int first_out, int rows) {
+static __device__ __forceinline__ void store_gradient(const float (&sum)[2][4][4], float *gradient, int first_in, int first_out, int rows) {
 #pragma unroll
-    for (int m = 0; m < 4; m++)
+    for (int m = 0; m < 2; m++)
 #pragma unroll
         for (int h = 0; h < 2; h++)
 #pragma unroll
@@ -168,11 +166,11 @@ static __device__ __forceinline__ void weight_gradients(const arguments &a, word
     const int stage = item < first_items ? 1 : 2 + (item - first_items) / next_items;
     const int corner = item < first_items ? item : (item - first_items) % next_items;
     const int first_in = corner / SIDES * SIDE, first_out = corner % SIDES * SIDE;
-    const int own_in = warp() / 4 * 64, own_out = warp() % 4 * 32; /* 64 x 32 a warp */
+    const int own_in = warp() / 4 * 32, own_out = warp() % 4 * 32; /* 32 x 32 a warp */
     const float *scale_a = (const float *)(a.work + a.image_scale) + (stage - 1) * a.tiles, *scale_dz = scale_a + HIDDEN * a.tiles;
     const loader loader_a = load_from(a, stage - 1, first_in), loader_dz = load_from(a, HIDDEN + stage - 1, first_out);
-    unsigned at_in[4], at_out[2];
-    for (int m = 0; m < 4; m++) at_in[m] = lane_a(own_in, m);
+    unsigned at_in[2], at_out[2];
+    for (int m = 0; m < 2; m++) at_in[m] = lane_a(own_in, m);
     for (int n = 0; n < 2; n++) at_out[n] = lane_dz(own_out, n);
     walk ahead = walk_from(a, a.split[split], a.split[split + 1]), now = ahead;
     const auto fetch = [&](int slot) {
@@ -183,7 +181,7 @@ static __device__ __forceinline__ void weight_gradients(const arguments &a, word
         }
         copy_commit(); /* a group even if empty: the wait counts groups */
     };
-    float sum[4][4][4], part[4][4][4], factor = 0, next_factor = now.tile < now.end ? scale_a[now.tile] * scale_dz[now.tile] : 0;
+    float sum[2][4][4], part[2][4][4], factor = 0, next_factor = now.tile < now.end ? scale_a[now.tile] * scale_dz[now.tile] : 0;
     clear(sum);
     clear(part);
     for (int slot = 0; slot < SLABS - 1; slot++) fetch(slot);

@@ -25,7 +25,7 @@ typedef struct pn_stream_group {
 enum { /* as in the kernels' text */
     PN_STREAM_CHUNK_K = 32,
     PN_STREAM_COLUMNS_STEP = 64, /* eight warps side by side have as many tiles of 8 columns each */
-    PN_STREAM_GRADIENT_THREADS = 256,
+    PN_STREAM_GRADIENT_THREADS = 512,
     PN_STREAM_PREPARE_THREADS = 1024,
     PN_STREAM_SIDE = 128 /* of a block's part of a weight gradient */
 };

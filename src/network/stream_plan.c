@@ -17,7 +17,7 @@ enum {
     ROWS_STEP = 16, ROWS_MOST = 256,
     STAGES_MOST = 4,
     STAGES_LEAST = 2,
-    SLABS_MOST = 5,
+    SLABS_MOST = 7,
     SLAB_ROWS = 32,
     WINDOW_CHUNKS = 2,                  /* 64 values of k: twelve truncated additions of float32's accuracy */
     TF32_WINDOW_CHUNKS = COLUMNS_MOST / PN_STREAM_CHUNK_K, /* all: truncation is far below tf32's rounding */
