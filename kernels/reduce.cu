@@ -1,10 +1,12 @@
 /* Partial sums to gradient, squares, losses and rates on the GPU; see reduce.h. Blocks of 8 warps: the first for the rates, then a
- * warp for each term, then a block for each square, in whose tiles a thread is a column and a warp two of the 16 lanes of rows. */
+ * warp for each term, then a block for each square, in whose tiles a thread is a column and a warp two of the 16 lanes of rows, or, in tiles
+ * of few rows, all of them. */
 #include "kernels/reduce.h"
 
 #define WARPS 8
 #define THREADS (WARPS * PN_SUM_LANES)
 #define TILE_BATCH 32 /* rows a warp loads at once */
+#define MANY_BATCH 20 /* the same where registers for four blocks a multiprocessor count more */
 #define TERM_BATCH 8  /* rows a lane loads at once */
 
 static_assert(PN_REDUCE_LANES == 2 * WARPS, "a warp is two lanes of rows");
@@ -43,30 +45,81 @@ static __device__ void term_loss(uint64_t k, uint64_t terms, const double *__res
     losses[terms + k] = factor * loss;
 }
 
-/* A barrier a tile: a warp may write its sums of the next tile while the first warp still adds up those of this one. */
+/* Stores the sum of column x and returns its square. */
 template <typename real>
-static __device__ void tile_sums(uint64_t b, uint64_t tiles, const real *__restrict__ partial,
-                                 const pn_reduce_tile *__restrict__ table, real *__restrict__ gradient,
-                                 double *__restrict__ squares) {
-    __shared__ double part[2][WARPS][PN_SUM_LANES];
+static __device__ __forceinline__ double store_column(const pn_reduce_tile &tile, unsigned x, double sum, real *__restrict__ gradient) {
+    if (x >= tile.count) return 0;
+    const real g = (real)sum;
+    gradient[tile.first + x] = g;
+    return (double)g * (double)g;
+}
+
+/* A tile by all warps. A barrier; the first warp returns the tile's square, the others may go on to write other memory than `part`. */
+template <unsigned batch, typename real>
+static __device__ __forceinline__ double tile_by_block(const pn_reduce_tile &tile, const real *__restrict__ partial, real *__restrict__ gradient,
+                                                       double (&part)[WARPS][PN_SUM_LANES]) {
+    const unsigned warp = threadIdx.x / PN_SUM_LANES, x = threadIdx.x % PN_SUM_LANES;
+    part[warp][x] =
+        pn_sum_strided<WARPS, batch, 2>(partial + tile.offset + x, tile.stride, warp, x < tile.count ? tile.rows : 0);
+    __syncthreads();
+    return warp > 0 ? 0 : pn_sum_fold(store_column(tile, x, pn_sum_fold_eight(&part[0][x], PN_SUM_LANES), gradient));
+}
+
+/* A tile of at most 16 rows by one warp: a row a lane of rows, all loads on their way at once. */
+template <typename real>
+static __device__ __forceinline__ double tile_by_warp(const pn_reduce_tile &tile, const real *__restrict__ partial, real *__restrict__ gradient) {
+    const unsigned x = threadIdx.x % PN_SUM_LANES, rows = x < tile.count ? tile.rows : 0;
+    real value[PN_REDUCE_LANES];
+    double lane[PN_REDUCE_LANES];
+#pragma unroll
+    for (unsigned l = 0; l < PN_REDUCE_LANES; l++) value[l] = l < rows ? partial[tile.offset + l * tile.stride + x] : (real)0;
+#pragma unroll
+    for (unsigned l = 0; l < PN_REDUCE_LANES; l++) lane[l] = 0.0 + (double)value[l]; /* lanes begin as +0 */
+#pragma unroll
+    for (unsigned half = PN_REDUCE_LANES / 2; half > 0; half /= 2)
+#pragma unroll
+        for (unsigned l = 0; l < half; l++) lane[l] += lane[l + half];
+    return pn_sum_fold(store_column(tile, x, lane[0], gradient));
+}
+
+/* Square b of many tiles: eight of them at once, those of few rows a warp each. */
+template <typename real>
+static __device__ void square_of_many(uint64_t b, uint64_t tiles, const real *__restrict__ partial, const pn_reduce_tile *__restrict__ table,
+                                      real *__restrict__ gradient, double *__restrict__ squares) {
+    __shared__ double part[2][WARPS][PN_SUM_LANES], square[WARPS];
+    __shared__ bool tall[WARPS];
     const unsigned warp = threadIdx.x / PN_SUM_LANES, x = threadIdx.x % PN_SUM_LANES;
     double total = 0;
     unsigned turn = 0;
-    for (uint64_t t = b; t < tiles; t += PN_REDUCE_SQUARES, turn ^= 1) {
-        const pn_reduce_tile tile = table[t];
-        part[turn][warp][x] =
-            pn_sum_strided<WARPS, TILE_BATCH, 2>(partial + tile.offset + x, tile.stride, warp, x < tile.count ? tile.rows : 0);
-        __syncthreads();
-        if (warp > 0) continue;
-        double square = 0;
-        if (x < tile.count) {
-            const real g = (real)pn_sum_fold_eight(&part[turn][0][x], PN_SUM_LANES);
-            gradient[tile.first + x] = g;
-            square = (double)g * (double)g;
+    for (uint64_t first = b; first < tiles; first += WARPS * PN_REDUCE_SQUARES) {
+        const uint64_t own = first + warp * PN_REDUCE_SQUARES;
+        const pn_reduce_tile tile = own < tiles ? table[own] : pn_reduce_tile{};
+        const bool alone = tile.rows <= PN_REDUCE_LANES;
+        const double mine = alone ? tile_by_warp(tile, partial, gradient) : 0;
+        if (x == 0) {
+            square[warp] = mine;
+            tall[warp] = !alone;
         }
-        total += pn_sum_fold(square);
+        __syncthreads();
+        for (unsigned k = 0; k < WARPS; k++) {
+            double next = square[k];
+            if (tall[k]) {
+                next = tile_by_block<MANY_BATCH>(table[first + k * PN_REDUCE_SQUARES], partial, gradient, part[turn]);
+                turn ^= 1;
+            }
+            total += next;
+        }
+        __syncthreads(); /* before the next squares are written */
     }
     if (threadIdx.x == 0) squares[b] = total;
+}
+
+template <typename real>
+static __device__ void square_of_one(uint64_t b, const real *__restrict__ partial, const pn_reduce_tile *__restrict__ table,
+                                     real *__restrict__ gradient, double *__restrict__ squares) {
+    __shared__ double part[WARPS][PN_SUM_LANES];
+    const double square = tile_by_block<TILE_BATCH>(table[b], partial, gradient, part);
+    if (threadIdx.x == 0) squares[b] = square;
 }
 
 /* What the kernel reads and writes, as declared in reduce.h. */
@@ -85,10 +138,13 @@ struct planes {
     pn_finish_rates *rates;
 };
 
-template <typename real>
-static __global__ void __launch_bounds__(THREADS) reduce_kernel(pn_reduce_arguments a, unsigned term_blocks, planes<real> p) {
-    if (blockIdx.x > term_blocks)
-        tile_sums<real>(blockIdx.x - term_blocks - 1, a.tiles, p.partial, p.tiles, p.gradient, p.squares);
+/* many: more tiles than squares. */
+template <typename real, bool many>
+static __global__ void __launch_bounds__(THREADS, many ? 4 : 1) reduce_kernel(pn_reduce_arguments a, unsigned term_blocks, planes<real> p) {
+    if (many && blockIdx.x > term_blocks)
+        square_of_many<real>(blockIdx.x - term_blocks - 1, a.tiles, p.partial, p.tiles, p.gradient, p.squares);
+    else if (blockIdx.x > term_blocks)
+        square_of_one<real>(blockIdx.x - term_blocks - 1, p.partial, p.tiles, p.gradient, p.squares);
     else if (blockIdx.x > 0)
         term_loss((blockIdx.x - 1) * WARPS + threadIdx.x / PN_SUM_LANES, a.terms, p.loss_partial, p.columns, p.weight, p.losses);
     else
@@ -105,7 +161,10 @@ static void launch(const pinn_run *run, const pn_reduce_arguments *a) {
                             (double *)run->write[2],        (pn_finish_rates *)run->write[3]};
     const unsigned term_blocks = (unsigned)((a->terms + WARPS - 1) / WARPS);
     const unsigned blocks = 1 + term_blocks + (unsigned)pn_reduce_squares(a->tiles);
-    reduce_kernel<real><<<blocks, THREADS, 0, (cudaStream_t)run->stream>>>(*a, term_blocks, p);
+    if (a->tiles > PN_REDUCE_SQUARES)
+        reduce_kernel<real, true><<<blocks, THREADS, 0, (cudaStream_t)run->stream>>>(*a, term_blocks, p);
+    else
+        reduce_kernel<real, false><<<blocks, THREADS, 0, (cudaStream_t)run->stream>>>(*a, term_blocks, p);
 }
 
 extern "C" pinn_status pn_reduce_cuda(const pinn_run *run) {

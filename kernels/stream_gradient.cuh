@@ -6,10 +6,22 @@
 
 /* ---- weights ------------------------------------------------------------------------------------------------------------------ */
 
+/* Largest magnitude of what a window multiplies by: rows of W going forward, columns of it going back. Read as W lies. */
+template <bool BACK> static __device__ __forceinline__ unsigned window_most(const float *w, int rows, int first, int count) {
+    constexpr int COLUMNS = BACK ? (WINDOW_CHUNKS < NEXT_CHUNKS ? WINDOW_CHUNKS : NEXT_CHUNKS) * CHUNK_K : WIDTH;
+    const int end = first + count < rows ? first + count : rows, from = BACK ? 0 : first, all = (BACK ? rows : end - first) * COLUMNS;
+    unsigned most = 0;
+#pragma unroll 8
+    for (int i = threadIdx.x; i < all; i += PREPARE_THREADS) {
+        const int in = from + i / COLUMNS, out = (BACK ? first : 0) + i % COLUMNS;
+        const unsigned x = !BACK || out < WIDTH ? magnitude(w[in * WIDTH + out]) : 0;
+        most = x > most ? x : most;
+    }
+    return most;
+}
+
 /* Eight values of k of one column, from `k` on, of the matrix that the part of the stream multiplies by. Forward: W itself; going back W^T. */
-static __device__ __forceinline__ void weight_piece(const arguments &a, int stage, bool back, int column, int k, float (&x)[8]) {
-    const int rows = stage == 1 ? FIRST : WIDTH;
-    const float *w = a.parameter + a.weight[stage - 1];
+static __device__ __forceinline__ void weight_piece(const float *w, int rows, bool back, int column, int k, float (&x)[8]) {
 #pragma unroll
     for (int i = 0; i < 8; i++) {
         const int in = back ? column : k + i, out = back ? k + i : column;
@@ -17,39 +29,33 @@ static __device__ __forceinline__ void weight_piece(const arguments &a, int stag
     }
 }
 
-/* A block makes the chunks of one window. */
+/* A block makes a chunk. Each finds the scale of the chunk's window by itself: to read it all again takes less time than to wait for another. */
 static __device__ __forceinline__ void prepare_weights(const arguments &a) {
-    constexpr int windows = (NEXT_CHUNKS + WINDOW_CHUNKS - 1) / WINDOW_CHUNKS, first_windows = (FIRST_CHUNKS + WINDOW_CHUNKS - 1) / WINDOW_CHUNKS;
-    __shared__ unsigned most_shared[PREPARE_THREADS / 32];
-    const int block = blockIdx.x, part = block < first_windows ? 0 : 1 + (block - first_windows) / windows; /* of the stream */
-    const int window = part == 0 ? block : (block - first_windows) % windows;
-    const bool back = part >= HIDDEN;
-    const int stage = back ? 2 * HIDDEN - part : part + 1, chunks = part == 0 ? FIRST_CHUNKS : NEXT_CHUNKS;
-    const int first = window * WINDOW_CHUNKS, count = chunks - first < WINDOW_CHUNKS ? chunks - first : WINDOW_CHUNKS;
-    const int place = (part == 0 ? 0 : FIRST_CHUNKS + (part - 1) * NEXT_CHUNKS) + first; /* of the window's first chunk */
     constexpr int PIECES = CHUNK_K / 8;
-    unsigned most = 0;
-    for (int i = threadIdx.x; i < count * PIECES * PADDED; i += PREPARE_THREADS) {
-        float x[8];
-        weight_piece(a, stage, back, i % PADDED, first * CHUNK_K + i / PADDED * 8, x);
-#pragma unroll
-        for (int k = 0; k < 8; k++) most = magnitude(x[k]) > most ? magnitude(x[k]) : most;
-    }
+    __shared__ unsigned most_shared[PREPARE_THREADS / 32];
+    const int chunk = blockIdx.x, part = chunk < FIRST_CHUNKS ? 0 : 1 + (chunk - FIRST_CHUNKS) / NEXT_CHUNKS; /* of the stream */
+    const int within = part == 0 ? chunk : (chunk - FIRST_CHUNKS) % NEXT_CHUNKS;
+    const bool back = part >= HIDDEN;
+    const int stage = back ? 2 * HIDDEN - part : part + 1, rows = stage == 1 ? FIRST : WIDTH;
+    const int first = within / WINDOW_CHUNKS * WINDOW_CHUNKS * CHUNK_K, count = WINDOW_CHUNKS * CHUNK_K;
+    const float *w = a.parameter + a.weight[stage - 1];
+    const unsigned most = back ? window_most<true>(w, rows, first, count) : window_most<false>(w, rows, first, count);
     const scale_pair scale = scale_of(block_most<PREPARE_THREADS / 32>(most, most_shared));
-    word *to = (word *)(a.work + a.weights) + (size)place * CHUNK_WORDS;
-    for (int i = threadIdx.x; i < count * PIECES * PADDED; i += PREPARE_THREADS) {
-        const int column = i % PADDED, piece = i / PADDED % PIECES, chunk = i / PADDED / PIECES;
+    word *to = (word *)(a.work + a.weights) + (size)chunk * CHUNK_WORDS;
+    for (int i = threadIdx.x; i < PIECES * PADDED; i += PREPARE_THREADS) {
+        /* neighbours in a warp read neighbours in a row of W */
+        const int column = back ? i / PIECES : i % PADDED, piece = back ? i % PIECES : i / PADDED;
         float x[8];
         word pair[4][PARTS];
-        weight_piece(a, stage, back, column, (first + chunk) * CHUNK_K + piece * 8, x);
+        weight_piece(w, rows, back, column, within * CHUNK_K + piece * 8, x);
 #pragma unroll
         for (int k = 0; k < 4; k++) split_pair(x[2 * k] * scale.up, x[2 * k + 1] * scale.up, pair[k]);
 #pragma unroll
         for (int p = 0; p < PARTS; p++)
-            *(uint4 *)(to + chunk * CHUNK_WORDS + (p * PADDED + column) * (CHUNK_K / 2) + (piece ^ column / 2 % 4) * 4) =
+            *(uint4 *)(to + (p * PADDED + column) * (CHUNK_K / 2) + (piece ^ column / 2 % 4) * 4) =
                 make_uint4(pair[0][p], pair[1][p], pair[2][p], pair[3][p]);
     }
-    if (threadIdx.x < count) ((float *)(a.work + a.weight_scale))[place + threadIdx.x] = scale.down;
+    if (threadIdx.x == 0) ((float *)(a.work + a.weight_scale))[chunk] = scale.down;
 }
 
 /* ---- weight gradients ------------------------------------------------------------------------------------------------------------- */
@@ -84,14 +90,14 @@ static __device__ __forceinline__ void walk_on(const arguments &a, walk &w) {
     w.left = (int)a.set[w.set].rows;
 }
 
-/* One thread's part in copying columns first .. first + SIDE of an array's slabs: pieces of two rows, 16 apart. */
+/* One thread's part in copying columns first .. first + SIDE of an array's slabs: a piece of a row. */
 struct loader {
     const unsigned char *source;
     size part_bytes;
     bool inside; /* columns beyond the array's become zeros */
 };
 constexpr int ROW_BYTES = PITCH * 2, SIDE_BYTES = SIDE * 2, PIECES = SIDE / 8;
-static_assert(SLAB_ROWS == 32 && THREADS / PIECES == 16, "two rows a thread");
+static_assert(GRADIENT_THREADS / PIECES == SLAB_ROWS, "a thread a piece");
 
 static __device__ __forceinline__ loader load_from(const arguments &a, int which, int first) {
     const int piece = threadIdx.x % PIECES, row = threadIdx.x / PIECES;
@@ -102,14 +108,12 @@ static __device__ __forceinline__ loader load_from(const arguments &a, int which
 static __device__ __forceinline__ void copy_slab(const loader &l, const walk &w, word *slab) {
     const unsigned to = shared_address(slab) + threadIdx.x * 16;
     const unsigned char *from = l.source + w.row * ROW_BYTES;
+    if ((int)threadIdx.x / PIECES >= w.left) return;
 #pragma unroll
-    for (int part = 0; part < PARTS; part++) {
-        copy_chunk_if(l.inside, to + part * SLAB_ROWS * SIDE_BYTES, from + part * l.part_bytes);
-        if (w.left > 16) copy_chunk_if(l.inside, to + (part * SLAB_ROWS + 16) * SIDE_BYTES, from + part * l.part_bytes + 16 * ROW_BYTES);
-    }
+    for (int part = 0; part < PARTS; part++) copy_chunk_if(l.inside, to + part * SLAB_ROWS * SIDE_BYTES, from + part * l.part_bytes);
 }
 
-/* What a lane reads of a slab, bytes from its start: of the first 16 rows, 64 columns of A from `first` on, or 32 of dZ. */
+/* What a lane reads of a slab, bytes from its start: of the first 16 rows, 32 columns of A from `first` on, or of dZ. */
 static __device__ __forceinline__ unsigned lane_a(int first, int m) {
     return (lane() / 16 * 8 + lane() % 8) * SIDE_BYTES + ((first / 8 + 2 * m + lane() / 8 % 2) ^ lane() % 8) * 16;
 }
@@ -118,9 +122,9 @@ static __device__ __forceinline__ unsigned lane_dz(int first, int n) {
 }
 
 /* part += A^T dZ of 16 rows from row `k` of the slabs on. */
-static __device__ __forceinline__ void multiply_rows(unsigned in, unsigned out, const unsigned (&at_in)[4], const unsigned (&at_out)[2], int k,
-                                                     float (&part)[4][4][4]) {
-    word x[PARTS][4][4], y[PARTS][4][2];
+static __device__ __forceinline__ void multiply_rows(unsigned in, unsigned out, const unsigned (&at_in)[2], const unsigned (&at_out)[2], int k,
+                                                     float (&part)[2][4][4]) {
+    word x[PARTS][2][4], y[PARTS][4][2];
 #pragma unroll
     for (int p = 0; p < PARTS; p++)
 #pragma unroll
@@ -135,13 +139,13 @@ static __device__ __forceinline__ void multiply_rows(unsigned in, unsigned out, 
 #pragma unroll
     for (int p = 0; p < PARTS; p++)
 #pragma unroll
-        for (int m = 0; m < 4; m++) load_transposed(x[p][m], in + at_in[m] + (p * SLAB_ROWS + k) * SIDE_BYTES);
-    multiply<0, 4, 4, 4>(x, y, part);
+        for (int m = 0; m < 2; m++) load_transposed(x[p][m], in + at_in[m] + (p * SLAB_ROWS + k) * SIDE_BYTES);
+    multiply<0, 2, 2, 4>(x, y, part);
 }
 
-static __device__ __forceinline__ void store_gradient(const float (&sum)[4][4][4], float *gradient, int first_in, int first_out, int rows) {
+static __device__ __forceinline__ void store_gradient(const float (&sum)[2][4][4], float *gradient, int first_in, int first_out, int rows) {
 #pragma unroll
-    for (int m = 0; m < 4; m++)
+    for (int m = 0; m < 2; m++)
 #pragma unroll
         for (int h = 0; h < 2; h++)
 #pragma unroll
@@ -162,11 +166,11 @@ static __device__ __forceinline__ void weight_gradients(const arguments &a, word
     const int stage = item < first_items ? 1 : 2 + (item - first_items) / next_items;
     const int corner = item < first_items ? item : (item - first_items) % next_items;
     const int first_in = corner / SIDES * SIDE, first_out = corner % SIDES * SIDE;
-    const int own_in = warp() / 4 * 64, own_out = warp() % 4 * 32; /* 64 x 32 a warp */
+    const int own_in = warp() / 4 * 32, own_out = warp() % 4 * 32; /* 32 x 32 a warp */
     const float *scale_a = (const float *)(a.work + a.image_scale) + (stage - 1) * a.tiles, *scale_dz = scale_a + HIDDEN * a.tiles;
     const loader loader_a = load_from(a, stage - 1, first_in), loader_dz = load_from(a, HIDDEN + stage - 1, first_out);
-    unsigned at_in[4], at_out[2];
-    for (int m = 0; m < 4; m++) at_in[m] = lane_a(own_in, m);
+    unsigned at_in[2], at_out[2];
+    for (int m = 0; m < 2; m++) at_in[m] = lane_a(own_in, m);
     for (int n = 0; n < 2; n++) at_out[n] = lane_dz(own_out, n);
     walk ahead = walk_from(a, a.split[split], a.split[split + 1]), now = ahead;
     const auto fetch = [&](int slot) {
@@ -177,7 +181,7 @@ static __device__ __forceinline__ void weight_gradients(const arguments &a, word
         }
         copy_commit(); /* a group even if empty: the wait counts groups */
     };
-    float sum[4][4][4], part[4][4][4], factor = 0, next_factor = now.tile < now.end ? scale_a[now.tile] * scale_dz[now.tile] : 0;
+    float sum[2][4][4], part[2][4][4], factor = 0, next_factor = now.tile < now.end ? scale_a[now.tile] * scale_dz[now.tile] : 0;
     clear(sum);
     clear(part);
     for (int slot = 0; slot < SLABS - 1; slot++) fetch(slot);

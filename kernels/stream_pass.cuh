@@ -11,8 +11,8 @@
  * rows make a tile.
  *
  * Memory. What stage s - 1 puts out (going back: dZ of stage s) is the tile in shared memory; each also goes to device memory, split as it is
- * multiplied, for the weight gradients, a product over all rows (stream_gradient.cuh). Z of the hidden layers is kept in device memory,
- * each lane's own; the last Z never leaves the registers.
+ * multiplied, for the weight gradients, a product over all rows (stream_gradient.cuh). Of the hidden layers what pn_kept (description.h) tells
+ * is kept in device memory, each lane's own; of the last one it never leaves the registers.
  *
  * Sums. A block adds its tiles, a fixed set in fixed order, into its own row of partials: biases, first weights, output weights are summed over
  * the rows of a tile and kept in shared memory until the end; each column belongs to one of the warps that share a row. */
@@ -33,7 +33,7 @@ struct arguments {
 };
 
 constexpr int SUM_VECTORS = FIRST_TRAINED * FIRST_VECTORS + HIDDEN * VECTORS + FIELDS, FIRST_SUM = FIRST_TRAINED * FIRST_VECTORS;
-constexpr int LANES_PADDED = (FIRST_LANES + 8 * WARPS - 1) / (8 * WARPS) * (8 * WARPS);
+constexpr int LANES_PADDED = (FIRST_LANES + COLUMNS_STEP - 1) / COLUMNS_STEP * COLUMNS_STEP;
 constexpr bool FIRST_LIKE_HIDDEN = FIRST_BLOCKS == 1 && LANES_PADDED == PADDED;
 constexpr int VECTOR = PADDED > LANES_PADDED ? PADDED : LANES_PADDED;
 constexpr int TILE_WORDS = PARTS * ROWS * PITCH / 2;
@@ -136,21 +136,32 @@ static __device__ __forceinline__ float put_tile(const arguments &a, shared_memo
 
 /* ---- sums --------------------------------------------------------------------------------------------------------------------- */
 
+/* Adds COUNT values of a lane, of its columns' values those from `first` on, over the warp's rows; sum: at the lane's first column. Lanes that
+ * differ in bit STEP share the values and go on with half of them each; an odd number is summed by both and stored by one. */
+template <int COUNT, int STEP> static __device__ __forceinline__ void add_rows(float *value, float *sum, int first, bool stores) {
+    if constexpr (STEP < 4) {
+        if (stores)
+#pragma unroll
+            for (int i = 0; i < COUNT; i++) sum[(first + i) / 2 * 8 + (first + i) % 2] += value[i];
+    } else if constexpr (COUNT % 2 == 0) {
+        const bool upper = lane() & STEP;
+#pragma unroll
+        for (int i = 0; i < COUNT / 2; i++) {
+            const float mine = upper ? value[i + COUNT / 2] : value[i], other = upper ? value[i] : value[i + COUNT / 2];
+            value[i] = mine + from_lane(other, STEP);
+        }
+        add_rows<COUNT / 2, STEP / 2>(value, sum, upper ? first + COUNT / 2 : first, stores);
+    } else {
+#pragma unroll
+        for (int i = 0; i < COUNT; i++) value[i] = sum_lanes(value[i], STEP);
+        add_rows<COUNT, STEP / 2>(value, sum, first, stores && !(lane() & STEP));
+    }
+}
+
 /* Adds value[n][e], a lane's summand for its columns, over the warp's rows to vector k of the sums. */
 template <typename G> static __device__ __forceinline__ void add_columns(shared_memory &s, float (&value)[layout<G>::N][2], int k) {
     typedef layout<G> L;
-    float *sum = s.sum + (L::row_warp() * SUM_VECTORS + k) * VECTOR;
-#pragma unroll
-    for (int n = 0; n < L::N; n++)
-#pragma unroll
-        for (int e = 0; e < 2; e++)
-#pragma unroll
-            for (int step = 4; step < 32; step *= 2) value[n][e] = sum_lanes(value[n][e], step);
-    if (lane_row() == 0)
-#pragma unroll
-        for (int n = 0; n < L::N; n++)
-#pragma unroll
-            for (int e = 0; e < 2; e++) sum[L::column(n, e)] += value[n][e];
+    add_rows<2 * L::N, 16>(&value[0][0], s.sum + (L::row_warp() * SUM_VECTORS + k) * VECTOR + L::column(0, 0), 0, true);
 }
 
 template <int COUNT, int N> static __device__ __forceinline__ void clear_sums(float (&sum)[COUNT][N][2]) {
@@ -180,39 +191,42 @@ static __device__ __forceinline__ void scatter(const float (&in)[G::C], int p, i
     for (int c = 0; c < G::C; c++) layout<G>::at(z, c, p, n, e) = in[c];
 }
 
-/* A from Z, in place. */
-template <typename G> static __device__ __forceinline__ void hidden_forward(const shared_memory &s, int stage, typename layout<G>::tile &z) {
+/* Each lane's own values, sixteen bytes at a time, threads side by side. */
+static __device__ __forceinline__ float4 *keep_place(float4 *keep, int stage, int i) {
+    return keep + ((stage - 1) * KEEP_TILES + i) * THREADS + threadIdx.x;
+}
+
+/* A from Z, in place; what is needed going back is kept. */
+template <typename G>
+static __device__ __forceinline__ void hidden_forward(const shared_memory &s, int stage, float4 *keep, typename layout<G>::tile &z) {
     typedef layout<G> L;
 #pragma unroll
-    for (int n = 0; n < L::N; n++)
+    for (int n = 0; n < L::N; n++) {
+        float put[L::M][1][4];
+#pragma unroll
+        for (int m = 0; m < L::M; m++)
+#pragma unroll
+            for (int i = 0; i < 4; i++) put[m][0][i] = z[m][n][i];
 #pragma unroll
         for (int e = 0; e < 2; e++) {
             float v[VECTORS];
             vectors_at(hidden_vectors(s, stage), L::column(n, e), v);
 #pragma unroll
             for (int p = 0; p < L::LANE_POINTS; p++) {
-                float in[G::C], out[G::C];
+                float in[G::C], out[G::C], value[1];
                 gather<G>(z, p, n, e, in);
-                G::hidden(in, v, out);
+                G::remember(in, v, out, value);
+                L::at(put, 0, p, 0, e) = value[0];
                 scatter<G>(out, p, n, e, z);
             }
         }
-}
-
-/* Each lane's own Z, sixteen bytes at a time, threads side by side. */
-static __device__ __forceinline__ float4 *keep_place(float4 *keep, int stage, int i) {
-    return keep + ((stage - 1) * KEEP_TILES + i) * THREADS + threadIdx.x;
-}
-
-template <typename G> static __device__ __forceinline__ void keep_tile(float4 *keep, int stage, const typename layout<G>::tile &z) {
-    typedef layout<G> L;
 #pragma unroll
-    for (int n = 0; n < L::N; n++)
-#pragma unroll
-        for (int m = 0; m < L::M; m++) *keep_place(keep, stage, n * L::M + m) = make_float4(z[m][n][0], z[m][n][1], z[m][n][2], z[m][n][3]);
+        for (int m = 0; m < L::M; m++)
+            *keep_place(keep, stage, n * L::M + m) = make_float4(put[m][0][0], put[m][0][1], put[m][0][2], put[m][0][3]);
+    }
 }
 
-/* dZ from dA, over it, and the Z kept; adds the vectors' sums. */
+/* dZ from dA, over it, and what was kept; adds the vectors' sums. */
 template <typename G>
 static __device__ __forceinline__ void hidden_backward(shared_memory &s, int stage, float4 *keep, typename layout<G>::tile &da) {
     typedef layout<G> L;
@@ -238,7 +252,7 @@ static __device__ __forceinline__ void hidden_backward(shared_memory &s, int sta
                 float in[G::C], seed[G::C], out[G::C], part[VECTORS];
                 gather<G>(z, p, 0, e, in);
                 gather<G>(da, p, n, e, seed);
-                G::hidden_adjoint(in, v, seed, out, part);
+                G::adjoint(in, v, seed, out, part);
                 scatter<G>(out, p, n, e, da);
 #pragma unroll
                 for (int k = 0; k < VECTORS; k++) sum[k][n][e] += part[k];
@@ -358,8 +372,8 @@ template <typename G> static __device__ __forceinline__ void first_backward(shar
 
 static __device__ __forceinline__ const float *output_weights(const shared_memory &s) { return s.vector + VECTOR_ROWS * VECTOR; }
 
-/* The warp's part of the raw fields, from the last Z. */
-template <typename G> static __device__ __forceinline__ void store_raw(shared_memory &s, typename layout<G>::tile &z) {
+/* The warp's part of the raw fields, from the last Z, which becomes what is kept of it. */
+template <typename G> static __device__ __forceinline__ void last_forward(shared_memory &s, typename layout<G>::tile &z) {
     typedef layout<G> L;
     float raw[L::LANE_POINTS][G::C][FIELDS];
 #pragma unroll
@@ -377,9 +391,10 @@ template <typename G> static __device__ __forceinline__ void store_raw(shared_me
             vectors_at(output_weights(s), L::column(n, e), weight);
 #pragma unroll
             for (int p = 0; p < L::LANE_POINTS; p++) {
-                float in[G::C], out[G::C];
+                float in[G::C], out[G::C], value[1];
                 gather<G>(z, p, n, e, in);
-                G::hidden(in, v, out);
+                G::remember(in, v, out, value);
+                L::at(z, 0, p, n, e) = value[0];
 #pragma unroll
                 for (int c = 0; c < G::C; c++)
 #pragma unroll
@@ -445,7 +460,7 @@ template <typename G, int SET> static __device__ __forceinline__ void residuals(
     }
 }
 
-/* dZ of the last stage from the fields' adjoints, over Z; adds the sums of output weights and vectors. */
+/* dZ of the last stage from the fields' adjoints, over what is kept of Z; adds the sums of output weights and vectors. */
 template <typename G> static __device__ __forceinline__ void turn_back(shared_memory &s, typename layout<G>::tile &z) {
     typedef layout<G> L;
     float sum[VECTORS][L::N][2], output[FIELDS][L::N][2];
@@ -462,7 +477,7 @@ template <typename G> static __device__ __forceinline__ void turn_back(shared_me
             for (int p = 0; p < L::LANE_POINTS; p++) {
                 float in[G::C], a[G::C], seed[G::C], out[G::C], part[VECTORS];
                 gather<G>(z, p, n, e, in);
-                G::hidden(in, v, a);
+                G::recall(in, v, a);
 #pragma unroll
                 for (int c = 0; c < G::C; c++) {
                     seed[c] = 0;
@@ -473,7 +488,7 @@ template <typename G> static __device__ __forceinline__ void turn_back(shared_me
                         seed[c] = fmaf(adjoint, weight[f], seed[c]);
                     }
                 }
-                G::hidden_adjoint(in, v, seed, out, part);
+                G::adjoint(in, v, seed, out, part);
                 scatter<G>(out, p, n, e, z);
 #pragma unroll
                 for (int k = 0; k < VECTORS; k++) sum[k][n][e] += part[k];
@@ -521,10 +536,9 @@ static __device__ __forceinline__ void run_tile(const arguments &a, shared_memor
         if (back) {
             hidden_backward<G>(s, stage, keep, z);
         } else if (stage < HIDDEN) {
-            keep_tile<G>(keep, stage, z);
-            hidden_forward<G>(s, stage, z);
+            hidden_forward<G>(s, stage, keep, z);
         } else {
-            store_raw<G>(s, z);
+            last_forward<G>(s, z);
             __syncthreads();
             G::turn(set, s, valid);
             __syncthreads();

@@ -14,7 +14,7 @@
  * A tile's activations stay in shared memory: [PARTS][ROWS][PITCH]. Banks: of a row of 16-byte pieces, piece c of column n of weights lies at
  * c ^ (n/2)%4, piece c of row r of activations at c ^ r%8; then the eight rows of a matrix that ldmatrix reads touch each bank once. */
 
-constexpr int WARPS = 8, THREADS = 32 * WARPS;
+constexpr int THREADS = 32 * WARPS;
 constexpr int CHUNK_K = 32, CHUNK_WORDS = PARTS * PADDED * CHUNK_K / 2;
 
 static __device__ __forceinline__ int warp() { return threadIdx.x / 32; }
@@ -109,8 +109,10 @@ struct stream {
 static __device__ __forceinline__ void stream_fetch(stream &w, word *ring, int stage) {
     const word *from = w.source + (size)w.next * CHUNK_WORDS + threadIdx.x * 4;
     const unsigned to = shared_address(ring + stage * CHUNK_WORDS + threadIdx.x * 4);
+    constexpr int PIECES = CHUNK_WORDS / 4;
 #pragma unroll
-    for (int i = 0; i < CHUNK_WORDS / 4 / THREADS; i++) copy_chunk(to + i * THREADS * 16, from + i * THREADS * 4);
+    for (int i = 0; i < (PIECES + THREADS - 1) / THREADS; i++)
+        if ((i + 1) * THREADS <= PIECES || i * THREADS + (int)threadIdx.x < PIECES) copy_chunk(to + i * THREADS * 16, from + i * THREADS * 4);
     copy_commit();
     w.next = w.next + 1 == CHUNKS ? 0 : w.next + 1;
 }
@@ -167,8 +169,9 @@ static __device__ __forceinline__ void load_rows(const word *tile, int step, wor
 /* How a warp's M x N tiles of 16 x 8 are multiplied: PART_N columns of tiles at a time, GROUP_M rows of tiles; folded every FOLD chunks. With
  * one part all is added up in the tensor cores, at once: what they cut off is far below the rounding of the factors. */
 template <int M, int N> struct product_shape {
-    static constexpr int PART_N = PARTS == 1 || M * N <= 16 ? N : N % 4 == 0 && M <= 4 ? 4 : N % 2 == 0 && M <= 8 ? 2 : 1;
-    static constexpr int GROUP_M = M * N <= 16 && M <= 4 ? M : M <= 2 ? M : M <= 4 ? 2 : (M + 1) / 2 <= 4 ? (M + 1) / 2 : 4;
+    static constexpr int MOST = THREADS * RESIDENTS > 256 ? 8 : 16; /* tiles of a part that registers hold beside the sum */
+    static constexpr int PART_N = PARTS == 1 || M * N <= MOST ? N : N % 4 == 0 && M <= MOST / 4 ? 4 : N % 2 == 0 && M <= MOST / 2 ? 2 : 1;
+    static constexpr int GROUP_M = M * N <= MOST && M <= 4 ? M : M <= 2 ? M : M <= 4 ? 2 : (M + 1) / 2 <= 4 ? (M + 1) / 2 : 4;
     static constexpr int FOLD = PART_N < N ? 1 : WINDOW_CHUNKS;
 };
 

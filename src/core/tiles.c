@@ -38,19 +38,29 @@ pinn_status pn_tile_choice_parse(const char *text, pn_tile_choice *out) {
 bool pn_tiles_auto(const char *text) { return !text || !*text || strcmp(text, "auto") == 0; }
 bool pn_tiles_layered(const char *text) { return text && strcmp(text, "layered") == 0; }
 
-bool pn_tiles_rows(const char *text, unsigned *rows) {
-    int length = -1;
-    return text && plain_numbers(text) && sscanf(text, "rows %u%n", rows, &length) == 1 && length >= 0 && !text[length] && *rows > 0;
+bool pn_tiles_rows(const char *text, pn_tile_rows *out) {
+    pn_tile_rows rows = {0};
+    int length = -1, all = -1;
+    if (!text || !plain_numbers(text)) return false;
+    sscanf(text, "rows %u%n, warps %u, blocks %u%n", &rows.rows, &length, &rows.warps, &rows.blocks, &all);
+    if (rows.rows == 0 || length < 0 || (text[length] && (all < 0 || text[all] || rows.warps == 0 || rows.blocks == 0))) return false;
+    *out = rows;
+    return true;
+}
+
+void pn_tile_rows_print(const pn_tile_rows *rows, char text[PN_TILE_CHOICE_BYTES]) {
+    const int length = snprintf(text, PN_TILE_CHOICE_BYTES, "rows %u", rows->rows);
+    if (rows->warps) snprintf(text + length, PN_TILE_CHOICE_BYTES - (size_t)length, ", warps %u, blocks %u", rows->warps, rows->blocks);
 }
 
 pinn_status pn_tiles_read(const char *text, char out[PN_TILE_CHOICE_BYTES]) {
     pn_tile_choice choice;
     pinn_status status = PINN_OK;
-    unsigned rows;
+    pn_tile_rows rows;
     if (pn_tiles_auto(text) || pn_tiles_layered(text))
         snprintf(out, PN_TILE_CHOICE_BYTES, "%s", pn_tiles_layered(text) ? "layered" : "auto");
     else if (pn_tiles_rows(text, &rows))
-        snprintf(out, PN_TILE_CHOICE_BYTES, "rows %u", rows);
+        pn_tile_rows_print(&rows, out);
     else {
         status = pn_tile_choice_parse(text, &choice);
         if (status == PINN_OK) pn_tile_choice_print(&choice, out);

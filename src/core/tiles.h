@@ -1,6 +1,6 @@
 /* The tiles of the GPU's network pass as text: what the key `tiles` of a problem file, the environment variable PINN_TILES, plans and
- * checkpoints hold. "auto", "layered", "rows 128" (of the streamed pass), or a choice (of the tiled one), "units 5, splits 2, keep
- * shared, weights all". */
+ * checkpoints hold. "auto", "layered", "rows 128" or "rows 64, warps 16, blocks 1" (of the streamed pass), or a choice (of the tiled one),
+ * "units 5, splits 2, keep shared, weights all". */
 #ifndef PN_CORE_TILES_H
 #define PN_CORE_TILES_H
 
@@ -22,8 +22,14 @@ pinn_status pn_tile_choice_parse(const char *text, pn_tile_choice *out);
 
 bool pn_tiles_auto(const char *text);    /* NULL, "" and "auto" */
 bool pn_tiles_layered(const char *text); /* "layered" */
-bool pn_tiles_rows(const char *text, unsigned *rows); /* "rows 128": tiles of the streamed pass */
-/* "auto", "layered", rows or a choice, as a choice is printed. Errors: CONFIG for anything else. */
+
+/* Tiles of the streamed pass. */
+typedef struct pn_tile_rows {
+    unsigned rows, warps, blocks; /* of a tile; of a thread block; thread blocks a multiprocessor. warps = blocks = 0: as fits best */
+} pn_tile_rows;
+bool pn_tiles_rows(const char *text, pn_tile_rows *out); /* whether they are such */
+void pn_tile_rows_print(const pn_tile_rows *rows, char text[PN_TILE_CHOICE_BYTES]);
+/* "auto", "layered", rows or a choice, as they are printed. Errors: CONFIG for anything else. */
 pinn_status pn_tiles_read(const char *text, char out[PN_TILE_CHOICE_BYTES]);
 
 #endif

@@ -147,7 +147,7 @@ static pinn_status check_kernels(pn_pass *pass, const char *architecture) {
  * which are rare, layered. What was asked for is an error where it cannot be. */
 static size_t list_forms(const pn_pass_spec *spec, const pn_lowering_form *form[3]) {
     const bool cpu = pinn_context_executor(spec->context) == PINN_EXECUTOR_CPU, layered = pn_tiles_layered(spec->tiles);
-    const bool tiles = !pn_tiles_auto(spec->tiles), rows = pn_tiles_rows(spec->tiles, &(unsigned){0});
+    const bool tiles = !pn_tiles_auto(spec->tiles), rows = pn_tiles_rows(spec->tiles, &(pn_tile_rows){0});
     size_t count = 0;
     if (spec->lowering == PN_LOWERING_LAYERED || (!cpu && (spec->evaluate || layered)))
         form[count++] = &pn_layered_form;

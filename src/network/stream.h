@@ -19,25 +19,26 @@ typedef struct pn_stream_limits { /* of the device */
 typedef struct pn_stream_group {
     unsigned units, row_warps; /* units of points a warp, warps one below the other */
     size_t points, rows;       /* of a tile */
+    pn_kept kept;              /* owned: programs of the hidden layers */
 } pn_stream_group;
 
 enum { /* as in the kernels' text */
-    PN_STREAM_WARPS = 8,
-    PN_STREAM_THREADS = 32 * PN_STREAM_WARPS,
     PN_STREAM_CHUNK_K = 32,
-    PN_STREAM_PREPARE_THREADS = 512,
+    PN_STREAM_COLUMNS_STEP = 64, /* eight warps side by side have as many tiles of 8 columns each */
+    PN_STREAM_GRADIENT_THREADS = 512,
+    PN_STREAM_PREPARE_THREADS = 1024,
     PN_STREAM_SIDE = 128 /* of a block's part of a weight gradient */
 };
 
 typedef struct pn_stream_plan {
     unsigned parts;            /* fp16 numbers an element is split into: 2, or 1 at tf32's accuracy */
+    unsigned warps, residents; /* of a block of the pass; blocks a multiprocessor */
     unsigned stages, slabs;    /* of the rings of weights, and of rows for weight gradients */
     unsigned window_chunks;    /* of weights that share a scale, and are added up in the tensor cores */
     unsigned blocks;           /* of the pass's grid */
     unsigned splits;           /* partials of a weight gradient */
     unsigned items;            /* blocks of the weight gradients' grid for each split */
-    unsigned windows;          /* blocks of the grid that makes weights ready */
-    pn_stream_group *group;    /* owned, [pass->groups] */
+    pn_stream_group *group; size_t groups; /* owned, [pass->groups] */
     size_t *order;             /* owned, [pass->members]: point sets as the tiles run through them, most channels first */
     size_t hidden;             /* layers with a product on tensor cores */
     size_t first, first_lanes, width, first_padded, padded, pitch; /* columns */
@@ -45,6 +46,7 @@ typedef struct pn_stream_plan {
     size_t first_vectors, vectors;                                 /* vector parameters of the first and of each hidden stage */
     size_t sum_vectors;        /* summed by vector: trained ones and the output weights */
     bool first_trained;
+    unsigned about;            /* rows of a tile that were asked for: a group's may be fewer, or more for one unit */
     size_t rows, points_most, columns_most; /* of a tile */
     size_t row_warps_most, raw_most;        /* raw_most: rows of partial fields */
     size_t tiles, all_rows;    /* of all point sets */
@@ -54,9 +56,11 @@ typedef struct pn_stream_plan {
     size_t weights, weight_scale, images, image_scale, keep, work_bytes; /* where they start in the workspace, bytes */
 } pn_stream_plan;
 
-/* `tiles`: "rows 128", or NULL or "auto" = by an estimate. Errors: CONFIG for other texts; UNSUPPORTED, with the reason, when the network, its
+/* `tiles`: rows (core/tiles.h), or NULL or "auto" = by an estimate. Errors: CONFIG for other texts; UNSUPPORTED, with the reason, when the network, its
  * point sets or the device don't fit. */
 pinn_status pn_stream_plan_create(const pn_pass *pass, const pn_stream_limits *limits, const char *tiles, pn_stream_plan *out);
+/* Makes the groups' programs: the kernels' text needs them, a plan's sizes don't. */
+pinn_status pn_stream_describe(const pn_pass *pass, pn_stream_plan *plan);
 void pn_stream_plan_free(pn_stream_plan *plan);
 
 /* Begins to compile the kernels that a GPU of this architecture would run for the pass. Errors as of pn_stream_plan_create. */

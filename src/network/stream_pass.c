@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/memory.h"
+#include "core/tiles.h"
 #include "network/stream.h"
 #include "pointwise/code.h"
 #include "pointwise/kernel.h"
@@ -144,9 +145,10 @@ static pinn_status launch(const pinn_run *run) {
 
 /* ---- creation -------------------------------------------------------------------------------------------------------------------- */
 
-static pinn_status compile(const pn_pass *pass, const pn_stream_plan *plan, const char *architecture, pn_compilation **out) {
+static pinn_status compile(const pn_pass *pass, pn_stream_plan *plan, const char *architecture, pn_compilation **out) {
     pinn_status status;
     pn_text source = {0};
+    PN_TRY(pn_stream_describe(pass, plan));
     PN_TRY(pn_stream_source(pass, plan, &source));
     PN_TRY(pn_compilation_begin(pn_text_get(&source), architecture, out));
 fail:
@@ -167,10 +169,10 @@ static void describe_nodes(pn_pass *pass) {
     streamed *w = pass->lowered;
     const unsigned parameters = 1u << PN_BASE_PARAMETERS, work = 1u << PN_BASE_WORK, gradient = 1u << PN_BASE_GRADIENT;
     const unsigned inputs = parameters | 1u << PN_BASE_FIXED | 1u << PN_BASE_POINTS | 1u << PN_BASE_SCALE;
-    w->node[0] = (node){{.name = "weights in fp16", .cuda = launch}, pass, NULL, w->plan.windows, PN_STREAM_PREPARE_THREADS, parameters, work};
-    w->node[1] = (node){{.name = "network pass", .cuda = launch}, pass, NULL, w->plan.blocks, PN_STREAM_THREADS, inputs | work,
+    w->node[0] = (node){{.name = "weights in fp16", .cuda = launch}, pass, NULL, (unsigned)w->plan.chunks, PN_STREAM_PREPARE_THREADS, parameters, work};
+    w->node[1] = (node){{.name = "network pass", .cuda = launch}, pass, NULL, w->plan.blocks, 32 * w->plan.warps, inputs | work,
                         gradient | 1u << PN_BASE_LOSS | work};
-    w->node[2] = (node){{.name = "weight gradients", .cuda = launch}, pass, NULL, w->plan.splits * w->plan.items, PN_STREAM_THREADS, work, gradient};
+    w->node[2] = (node){{.name = "weight gradients", .cuda = launch}, pass, NULL, w->plan.splits * w->plan.items, PN_STREAM_GRADIENT_THREADS, work, gradient};
 }
 
 static void streamed_destroy(pn_pass *pass) {
@@ -198,7 +200,7 @@ static pinn_status streamed_create(pn_pass *pass) {
     describe_nodes(pass);
     PN_TRY(compile(pass, &w->plan, architecture, &w->compilation));
     PN_TRY(fill_arguments(pass));
-    snprintf(pass->chosen, sizeof pass->chosen, "rows %zu", w->plan.rows);
+    pn_tile_rows_print(&(pn_tile_rows){w->plan.about, w->plan.warps, w->plan.residents}, pass->chosen);
     pass->cost.tile_points = w->plan.points_most;
     pass->cost.tile_groups = w->plan.blocks;
     pass->cost.workspace_bytes = w->plan.work_bytes;

@@ -9,6 +9,10 @@ static void print_constants(const pn_pass *pass, const pn_stream_plan *p, pn_tex
         const char *name;
         size_t value;
     } constant[] = {{"PARTS", p->parts},
+                    {"WARPS", p->warps},
+                    {"RESIDENTS", p->residents},
+                    {"COLUMNS_STEP", PN_STREAM_COLUMNS_STEP},
+                    {"GRADIENT_THREADS", PN_STREAM_GRADIENT_THREADS},
                     {"STAGES", p->stages},
                     {"SLABS", p->slabs},
                     {"WINDOW_CHUNKS", p->window_chunks},
@@ -50,21 +54,24 @@ static void print_constants(const pn_pass *pass, const pn_stream_plan *p, pn_tex
 static void print_group(const pn_pass *pass, const pn_stream_plan *plan, size_t g, pn_text *out) {
     const pn_group *group = &pass->group[g];
     const size_t channels = group->channels, blocks = pass->network->layer[0].blocks;
-    char first[PN_LANE_NAME], first_adjoint[PN_LANE_NAME], hidden[PN_LANE_NAME], hidden_adjoint[PN_LANE_NAME];
+    char first[PN_LANE_NAME], first_adjoint[PN_LANE_NAME], remember[PN_LANE_NAME], recall[PN_LANE_NAME], adjoint[PN_LANE_NAME];
+    const pn_kept *kept = &plan->group[g].kept;
     pn_lane_print(group->forward[0], "first", g, first, out);
     if (plan->first_trained) pn_lane_print(group->backward[0], "first_adjoint", g, first_adjoint, out);
-    pn_lane_print(group->forward[2], "hidden", g, hidden, out);
-    pn_lane_print(group->backward[2], "hidden_adjoint", g, hidden_adjoint, out);
+    pn_lane_print(kept->remember, "remember", g, remember, out);
+    pn_lane_print(kept->recall, "recall", g, recall, out);
+    pn_lane_print(kept->adjoint, "adjoint", g, adjoint, out);
     const pn_lane_array x = {"x", pass->network->coordinates}, v0 = {"v", plan->first_vectors}, a0 = {"a", blocks * channels};
     const pn_lane_array z = {"z", channels}, v = {"v", plan->vectors}, a = {"a", channels}, da = {"da", channels};
-    const pn_lane_array dz[] = {{"dz", channels}, {"sum", plan->vectors}}, sum0 = {"sum", plan->first_vectors};
+    const pn_lane_array dz[] = {{"dz", channels}, {"sum", plan->vectors}}, sum0 = {"sum", plan->first_vectors}, value = {"kept", 1};
     pn_text_printf(out, "struct group%zu {\n    static constexpr int C = %zu, UNITS = %u, ROW_WARPS = %u;\n", g, channels,
                    plan->group[g].units, plan->group[g].row_warps);
     pn_lane_wrapper(group->forward[0], "first", first, (const pn_lane_array[]){x, v0}, 2, &a0, 1, out);
     if (plan->first_trained)
         pn_lane_wrapper(group->backward[0], "first_adjoint", first_adjoint, (const pn_lane_array[]){x, v0, da}, 3, &sum0, 1, out);
-    pn_lane_wrapper(group->forward[2], "hidden", hidden, (const pn_lane_array[]){z, v}, 2, &a, 1, out);
-    pn_lane_wrapper(group->backward[2], "hidden_adjoint", hidden_adjoint, (const pn_lane_array[]){z, v, da}, 3, dz, 2, out);
+    pn_lane_wrapper(kept->remember, "remember", remember, (const pn_lane_array[]){z, v}, 2, (const pn_lane_array[]){a, value}, 2, out);
+    pn_lane_wrapper(kept->recall, "recall", recall, (const pn_lane_array[]){z, v}, 2, &a, 1, out);
+    pn_lane_wrapper(kept->adjoint, "adjoint", adjoint, (const pn_lane_array[]){z, v, da}, 3, dz, 2, out);
     pn_text_string(out, "    static __device__ __forceinline__ void turn(int set, shared_memory &s, int valid);\n};\n\n");
 }
 
@@ -77,7 +84,7 @@ static void print_turn(const pn_pass *pass, const pn_stream_plan *plan, size_t g
 }
 
 static void print_pass(const pn_pass *pass, const pn_stream_plan *plan, pn_text *out) {
-    pn_text_string(out, "extern \"C\" __global__ void __launch_bounds__(THREADS, 1) " PN_STREAM_PASS "(const __grid_constant__ arguments a) {\n"
+    pn_text_string(out, "extern \"C\" __global__ void __launch_bounds__(THREADS, RESIDENTS) " PN_STREAM_PASS "(const __grid_constant__ arguments a) {\n"
                         "    static_assert(sizeof(shared_memory) <= SHARED_BYTES, \"the plan counts as this text does\");\n"
                         "    extern __shared__ __align__(128) unsigned char memory[];\n"
                         "    shared_memory &s = *(shared_memory *)memory;\n"
@@ -115,7 +122,7 @@ pinn_status pn_stream_source(const pn_pass *pass, const pn_stream_plan *plan, pn
     print_pass(pass, plan, out);
     pn_text_string(out, "extern \"C\" __global__ void __launch_bounds__(PREPARE_THREADS) " PN_STREAM_PREPARE "(const __grid_constant__ arguments a) {\n"
                         "    prepare_weights(a);\n}\n\n"
-                        "extern \"C\" __global__ void __launch_bounds__(THREADS, 1) " PN_STREAM_GRADIENT "(const __grid_constant__ arguments a) {\n"
+                        "extern \"C\" __global__ void __launch_bounds__(GRADIENT_THREADS, 1) " PN_STREAM_GRADIENT "(const __grid_constant__ arguments a) {\n"
                         "    extern __shared__ __align__(128) word slabs[];\n"
                         "    weight_gradients(a, slabs);\n}\n");
     status = pn_text_check(out);

@@ -31,10 +31,15 @@ START_TEST(words) {
     ck_assert_str_eq(text, "layered");
     ck_assert_int_eq(pn_tiles_read("rows 128", text), PINN_OK);
     ck_assert_str_eq(text, "rows 128");
-    unsigned rows = 0;
+    ck_assert_int_eq(pn_tiles_read("rows 64,warps 16, blocks 1", text), PINN_OK);
+    ck_assert_str_eq(text, "rows 64, warps 16, blocks 1");
+    pn_tile_rows rows = {0};
     ck_assert(pn_tiles_rows("rows 128", &rows));
-    ck_assert_uint_eq(rows, 128);
-    ck_assert(!pn_tiles_rows("rows 0", &rows) && !pn_tiles_rows("rows 128 ", &rows) && !pn_tiles_rows("layered", &rows));
+    ck_assert(rows.rows == 128 && rows.warps == 0 && rows.blocks == 0);
+    ck_assert(pn_tiles_rows(text, &rows));
+    ck_assert(rows.rows == 64 && rows.warps == 16 && rows.blocks == 1);
+    static const char *const no_rows[] = {"rows 0", "rows 128 ", "layered", "rows 64, warps 16", "rows 64, warps 0, blocks 1", "rows 64, warps 8, blocks 2, more"};
+    for (size_t k = 0; k < sizeof no_rows / sizeof no_rows[0]; k++) ck_assert(!pn_tiles_rows(no_rows[k], &rows));
     ck_assert_int_eq(pn_tiles_read("units  5,splits 2, keep shared, weights one", text), PINN_OK); /* spaces don't matter */
     ck_assert_str_eq(text, "units 5, splits 2, keep shared, weights one");
 }

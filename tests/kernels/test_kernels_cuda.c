@@ -58,20 +58,23 @@ static pn_hyper step_hyper(uint64_t decay) {
                       .last_step = 20};
 }
 
-/* The sums' order is part of the kernel's contract: bits, in both precisions; more tiles than squares. */
+/* The sums' order is part of the kernel's contract: bits, in both precisions; fewer tiles than squares, more, and more than eight times as
+ * many, which is where the kernel's ways part. */
 START_TEST(reduce) {
-    enum { TILES = 1300, ELEMENTS = 1000 * 64 + 40 * 32 * TILES, PARAMETERS = 32 * TILES, ROWS = 333 };
+    enum { TILES = 9000, ELEMENTS = 1000 * 64 + 8 * TILES, ROWS = 333 };
+    static const uint32_t counts[] = {900, 1300, TILES};
     static const uint32_t rows[] = {1000, 64, 0, 1, 15, 16, 17, 129, 255, 256, 257, 513};
     static pn_reduce_tile tile[TILES];
     static pn_reduce_column column[TERMS];
     const pn_real real = _i % 2 ? PN_FLOAT64 : PN_FLOAT32;
-    const pn_reduce_arguments arguments = {TILES, TERMS, real};
+    const uint32_t tiles = counts[_i / 2 % 3];
+    const pn_reduce_arguments arguments = {tiles, TERMS, real};
     const pn_hyper hyper = step_hyper((uint64_t)_i % 3);
     const pn_words words = {.step = (uint64_t)_i * 4 + 2, .phase_step = (uint64_t)_i * 3, .optimizer_step = (uint64_t)_i * 7};
     const pn_loop loop = {.until = 20};
     void *partial = numbers(real, ELEMENTS, 1);
     double *loss = numbers(PN_FLOAT64, ROWS * TERMS, 2), *weight = numbers(PN_FLOAT64, 2 * TERMS, 3);
-    for (uint32_t t = 0; t < TILES; t++)
+    for (uint32_t t = 0; t < tiles; t++)
         tile[t] = (pn_reduce_tile){
             .offset = 7 * t, .stride = 61 + t % 3, .first = 32 * t, .count = t % 5 ? 32 : 1 + t % 31, .rows = rows[t % 12]};
     for (size_t k = 0; k < TERMS; k++) {
@@ -84,8 +87,8 @@ START_TEST(reduce) {
         .argument_bytes = sizeof arguments,
         .buffer = {partial, tile, loss, column, weight, &hyper, &words, &loop, NULL, NULL, NULL, NULL},
         .bytes = {ELEMENTS * pn_real_bytes(real), sizeof tile, ROWS * TERMS * sizeof(double), sizeof column,
-                  2 * TERMS * sizeof(double), sizeof hyper, sizeof words, sizeof loop, PARAMETERS * pn_real_bytes(real),
-                  PN_REDUCE_SQUARES * sizeof(double), 2 * TERMS * sizeof(double), sizeof(pn_finish_rates)},
+                  2 * TERMS * sizeof(double), sizeof hyper, sizeof words, sizeof loop, 32 * tiles * pn_real_bytes(real),
+                  pn_reduce_squares(tiles) * sizeof(double), 2 * TERMS * sizeof(double), sizeof(pn_finish_rates)},
         .buffers = 12,
         .reads = 8,
         .write = {8, 9, 10, 11},

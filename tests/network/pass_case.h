@@ -124,7 +124,8 @@ static inline void case_write(pinn_plane *plane, pn_real real, const double *val
     pn_free(rounded);
 }
 
-static inline void case_open_on(case_run *r, const pass_case *c, pinn_executor executor, pn_real real, pn_lowering lowering, bool evaluate) {
+/* Up to the pass, whose kernels are then being compiled. */
+static inline void case_create_on(case_run *r, const pass_case *c, pinn_executor executor, pn_real real, pn_lowering lowering, bool evaluate) {
     *r = (case_run){.problem = c, .real = real};
     const size_t bytes = pn_real_bytes(real);
     MUST(pinn_context_create(&(pinn_context_options){.executor = executor}, &r->context));
@@ -144,6 +145,10 @@ static inline void case_open_on(case_run *r, const pass_case *c, pinn_executor e
                                         .parameters = r->parameter_plane, .points = r->point_plane, .scale = r->scale_plane,
                                         .tf32 = c->tf32 && executor != PINN_EXECUTOR_CPU, .tiles = c->tiles, .evaluate = evaluate},
                         &r->pass));
+}
+
+static inline void case_open_on(case_run *r, const pass_case *c, pinn_executor executor, pn_real real, pn_lowering lowering, bool evaluate) {
+    case_create_on(r, c, executor, real, lowering, evaluate);
     MUST(pinn_graph_create(r->context, "pass", &r->graph));
     MUST(pinn_graph_begin(r->graph));
     MUST(pn_pass_record(r->pass, r->graph));
