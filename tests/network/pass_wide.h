@@ -29,10 +29,10 @@ typedef struct wide_run {
     const char *tiles; /* NULL: by the estimate */
 } wide_run;
 static const wide_run wide_runs[] = {
-    {0, false, NULL}, {0, false, "rows 64, warps 16, blocks 1"}, {0, false, "rows 128"}, {0, true, "rows 64, warps 16, blocks 1"},
-    {0, true, "rows 32, warps 8, blocks 2"}, {1, false, "rows 256"}, {1, true, NULL}, {2, false, "rows 96, warps 16, blocks 1"},
-    {2, true, "rows 128"}, {3, false, NULL}, {3, true, "rows 96, warps 16, blocks 1"}, {4, false, "rows 128, warps 8, blocks 2"},
-    {4, true, "rows 256"}, {5, false, "rows 96"}, {5, true, NULL}, {6, false, NULL}, {6, true, "rows 128"},
+    {0, false, NULL}, {0, false, "rows 96, warps 16, blocks 1"}, {0, true, "rows 64, warps 16, blocks 1"}, {0, true, "rows 32, warps 8, blocks 2"},
+    {1, false, "rows 96, warps 8, blocks 1"}, {1, true, NULL}, {2, false, "rows 96, warps 16, blocks 1"}, {2, true, "rows 128"},
+    {3, false, NULL}, {3, true, "rows 96, warps 16, blocks 1"}, {4, false, "rows 128, warps 8, blocks 2"}, {4, true, "rows 256"},
+    {5, false, "rows 96"}, {5, true, NULL}, {6, false, NULL}, {6, true, "rows 128"},
 };
 enum { WIDE_RUNS = sizeof wide_runs / sizeof wide_runs[0] };
 
