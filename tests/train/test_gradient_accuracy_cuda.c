@@ -1,10 +1,10 @@
-/* The gradient of every config on a GPU, in every precision, tiled where it fits and layered, against the float64 one of the CPU at the same
+/* The gradient of every config on a GPU, in every precision, tiled and streamed where they fit and layered, against the float64 one of the CPU at the same
  * float32 points and parameters. Prints the errors, in float32 beside those of scalar multiply-adds ("fma"). Needs a GPU: without one
  * the program says so and exits 77. CK_RUN_CASE=float32|tf32|float64 runs one of them.
  *
- * Tolerances, of the whole gradient's 2-norm. float32: rounding alone leaves 1e-7 to 3e-7 (test_gradient_accuracy.c); a product's three tf32
- * parts leave out 2^-22 of it, and tensor cores cut off instead of rounding: 5e-6. tf32: half a unit of 11 bits is 2.4e-4 of each
- * factor, two factors, up to 7 layers there and back, signs that vary: 2e-3. float64: 1.1e-16 and as many sums: 1e-12. */
+ * Tolerances, of the whole gradient's 2-norm. float32: rounding alone leaves 1e-7 to 3e-7 (test_gradient_accuracy.c); a product's three fp16
+ * parts leave out 2^-22 of it, and tensor cores cut off instead of rounding, always towards zero: 5e-6. tf32: half a unit of 11 bits is 2.4e-4
+ * of each factor, two factors, up to 7 layers there and back, signs that vary: 2e-3. float64: 1.1e-16 and as many sums: 1e-12. */
 #include "gradient_accuracy.h"
 
 /* The whole size of every config but one point: a GPU has several tiles a block then. */
@@ -14,7 +14,7 @@ static gradient_options on_gpu(const char *lowering, const char *precision) {
     return (gradient_options){.device = "cuda", .lowering = lowering, .precision = precision, .most = most_points};
 }
 
-/* Whether the tiled pass takes the config. */
+/* Whether the lowering takes the config. */
 static bool take(const char *path, const char *lowering, const char *precision, const gradient_sample *same, gradient_sample *out) {
     const gradient_options o = on_gpu(lowering, precision);
     pinn_training *training = NULL;
@@ -31,11 +31,11 @@ static bool take(const char *path, const char *lowering, const char *precision, 
 /* `fma` is timed by nobody: it tells what float32 itself costs. */
 static void check(const char *path, const char *precision, bool fma, double tolerance) {
     const gradient_options first = on_gpu("layered", "float32");
-    static const char *const lowering[] = {"layered", "tiled", "fma"};
+    static const char *const lowering[] = {"layered", "tiled", "streamed", "fma"};
     gradient_sample drawn = gradient_take(gradient_create(path, &first), NULL), exact = gradient_exact(path, most_points, &drawn), one;
-    for (int i = 0; i < (fma ? 3 : 2); i++) {
+    for (int i = 0; i < (fma ? 4 : 3); i++) {
         if (!take(path, lowering[i], precision, &drawn, &one)) continue;
-        gradient_check(path, i == 2 ? "fma" : precision, &one, &exact, tolerance);
+        gradient_check(path, i == 3 ? "fma" : precision, &one, &exact, tolerance);
         gradient_sample_free(&one);
     }
     gradient_sample_free(&exact);
