@@ -225,6 +225,41 @@ fail:
     return status;
 }
 
+/* ---- networks of equal layers -------------------------------------------------------------------------------------------------- */
+
+/* Either all vectors of a layer are trained or none. */
+static bool mixed_training(const pn_layer *layer) {
+    for (size_t k = 1; k < layer->parameters; k++)
+        if (layer->parameter[k].trained != layer->parameter[0].trained) return true;
+    return false;
+}
+
+pinn_status pn_describe_uniform(const pn_pass *pass, const char *lowering, pn_uniform *out) {
+    const pn_network *network = pass->network;
+    const pn_layer *first = &network->layer[0];
+    const char *reason = NULL;
+    if (pass->evaluate)
+        reason = "an evaluation runs layer by layer";
+    else if (network->layers < 4)
+        reason = "the network has one hidden layer";
+    if (reason) return pn_fail(PINN_UNSUPPORTED, "no %s pass: %s", lowering, reason);
+    pn_uniform net = {.hidden = network->layers / 2 - 1, .first = first->out, .first_lanes = first->in, .width = network->layer[1].out,
+                      .first_vectors = first->parameters, .vectors = network->layer[2].parameters, .first_trained = pass->trained_from == 0};
+    for (size_t l = 0; l < network->layers && !reason; l++) {
+        const pn_layer *layer = &network->layer[l];
+        if (layer->kind == PN_LAYER_LINEAR) continue;
+        if (!layer->parameters || mixed_training(layer))
+            reason = "a layer has no vector parameters, or trains some of them";
+        else if (l > 0 && (layer->in != net.width || layer->blocks != 1 || layer->parameters != net.vectors || !layer->parameter[0].trained))
+            reason = "the hidden layers differ";
+    }
+    if (!reason && net.first_trained && (first->blocks != 1 || net.first != net.width)) reason = "the first layer is not like the hidden ones";
+    if (reason) return pn_fail(PINN_UNSUPPORTED, "no %s pass: %s", lowering, reason);
+    net.sum_vectors = (net.first_trained ? net.first_vectors : 0) + net.hidden * net.vectors + network->fields;
+    *out = net;
+    return PINN_OK;
+}
+
 /* ---- residuals -------------------------------------------------------------------------------------------------------------- */
 
 typedef struct bias_map {

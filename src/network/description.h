@@ -100,6 +100,18 @@ struct pn_pass {
 pinn_status pn_describe_group(const pn_pass *pass, pn_group *group);
 pinn_status pn_describe_member(const pn_pass_spec *spec, const pn_pass *pass, const pn_pass_set *set, pn_member *member);
 
+/* A network whose hidden layers are alike, as the generated passes want it: POINTWISE over coordinates, then LINEAR and POINTWISE of one width,
+ * then LINEAR to the fields. */
+typedef struct pn_uniform {
+    size_t hidden;                    /* layers with a product of one width */
+    size_t first, first_lanes, width; /* columns of the first stage, of one of its blocks, of the hidden stages */
+    size_t first_vectors, vectors;    /* vector parameters of the first and of each hidden stage */
+    size_t sum_vectors;               /* summed by vector: trained ones and the output weights */
+    bool first_trained;
+} pn_uniform;
+/* Errors: UNSUPPORTED, with the reason; `lowering`: its name in the message. */
+pinn_status pn_describe_uniform(const pn_pass *pass, const char *lowering, pn_uniform *out);
+
 /* A hidden layer's programs for a lowering that keeps its input for the way back. Where outputs and adjoint need the value z of the input
  * in one elementary function only, that is kept in its place (tanh(z): its derivatives are polynomials in it), so that it is computed once.
  *   remember   in: Z [C], vectors      out: A [C], kept value

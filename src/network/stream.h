@@ -40,12 +40,9 @@ typedef struct pn_stream_plan {
     unsigned items;            /* blocks of the weight gradients' grid for each split */
     pn_stream_group *group; size_t groups; /* owned, [pass->groups] */
     size_t *order;             /* owned, [pass->members]: point sets as the tiles run through them, most channels first */
-    size_t hidden;             /* layers with a product on tensor cores */
-    size_t first, first_lanes, width, first_padded, padded, pitch; /* columns */
+    pn_uniform net;
+    size_t first_padded, padded, pitch; /* columns */
     size_t first_chunks, next_chunks, chunks;                      /* of weights: of stage 1, of a later one, of a tile's whole pass */
-    size_t first_vectors, vectors;                                 /* vector parameters of the first and of each hidden stage */
-    size_t sum_vectors;        /* summed by vector: trained ones and the output weights */
-    bool first_trained;
     unsigned about;            /* rows of a tile that were asked for: a group's may be fewer, or more for one unit */
     size_t rows, points_most, columns_most; /* of a tile */
     size_t row_warps_most, raw_most;        /* raw_most: rows of partial fields */

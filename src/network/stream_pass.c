@@ -108,8 +108,8 @@ static pinn_status fill_arguments(pn_pass *pass) {
     const pn_stream_plan *plan = &w->plan;
     const pn_network *network = pass->network;
     const size_t last = network->layers - 1;
-    const size_t vectors = plan->first_vectors + plan->hidden * plan->vectors;
-    w->arguments = POINTERS + OFFSETS + 2 * plan->hidden + vectors + 2 + plan->splits + 1 + 6 * pass->members;
+    const size_t vectors = plan->net.first_vectors + plan->net.hidden * plan->net.vectors;
+    w->arguments = POINTERS + OFFSETS + 2 * plan->net.hidden + vectors + 2 + plan->splits + 1 + 6 * pass->members;
     if (w->arguments > PN_KERNEL_WORDS) return pn_fail(PINN_UNSUPPORTED, "no streamed pass: too many layers and point sets for one kernel");
     w->argument = pn_allocate(w->arguments, sizeof *w->argument);
     if (!w->argument) return PN_NO_MEMORY("the network pass");
@@ -123,7 +123,7 @@ static pinn_status fill_arguments(pn_pass *pass) {
     *word++ = network->output_bias;
     pinn_status status = place_partials(pass, word);
     if (status != PINN_OK) return status;
-    word += plan->hidden;
+    word += plan->net.hidden;
     cut_tiles(pass, plan, word);
     put_members(pass, plan, word + plan->splits + 1);
     return PINN_OK;

@@ -31,50 +31,24 @@ static pinn_status unsupported(const char *reason) { return pn_fail(PINN_UNSUPPO
 
 /* ---- the network ---------------------------------------------------------------------------------------------------------------- */
 
-/* Either all vectors of a layer are trained or none. */
-static bool mixed_training(const pn_layer *layer) {
-    for (size_t k = 1; k < layer->parameters; k++)
-        if (layer->parameter[k].trained != layer->parameter[0].trained) return true;
-    return false;
-}
-
-/* Layers POINTWISE over coordinates, then LINEAR and POINTWISE of one width, then LINEAR to the fields. */
 static pinn_status read_network(const pn_pass *pass, pn_stream_plan *plan) {
-    const pn_network *network = pass->network;
-    const pn_layer *first = &network->layer[0];
     if (pass->real != PN_FLOAT32) return unsupported("it multiplies in float32");
-    if (pass->evaluate) return unsupported("an evaluation runs layer by layer");
-    if (network->layers < 4) return unsupported("the network has one hidden layer");
-    plan->hidden = network->layers / 2 - 1;
-    plan->first = first->out;
-    plan->first_lanes = first->in;
-    plan->first_vectors = first->parameters;
-    plan->width = network->layer[1].out;
-    plan->vectors = network->layer[2].parameters;
-    plan->first_trained = pass->trained_from == 0;
-    for (size_t l = 0; l < network->layers; l++) {
-        const pn_layer *layer = &network->layer[l];
-        if (layer->kind == PN_LAYER_LINEAR) continue;
-        if (!layer->parameters || mixed_training(layer)) return unsupported("a layer has no vector parameters, or trains some of them");
-        if (l > 0 && (layer->in != plan->width || layer->blocks != 1 || layer->parameters != plan->vectors || !layer->parameter[0].trained))
-            return unsupported("the hidden layers differ");
-    }
-    if (plan->first_trained && (first->blocks != 1 || plan->first != plan->width)) return unsupported("the first layer is not like the hidden ones");
-    if (larger(plan->first, plan->width) > COLUMNS_MOST) return pn_fail(PINN_UNSUPPORTED, "no streamed pass: layers are wider than %d", COLUMNS_MOST);
-    plan->sum_vectors = (plan->first_trained ? plan->first_vectors : 0) + plan->hidden * plan->vectors + network->fields;
-    plan->gradient_row = plan->sum_vectors * plan->width + network->fields;
+    pinn_status status = pn_describe_uniform(pass, "streamed", &plan->net);
+    if (status != PINN_OK) return status;
+    if (larger(plan->net.first, plan->net.width) > COLUMNS_MOST) return pn_fail(PINN_UNSUPPORTED, "no streamed pass: layers are wider than %d", COLUMNS_MOST);
+    plan->gradient_row = plan->net.sum_vectors * plan->net.width + pass->network->fields;
     return PINN_OK;
 }
 
 static void size_weights(const pn_pass *pass, pn_stream_plan *plan) {
     plan->parts = pass->tf32 ? 1 : 2;
     plan->window_chunks = pass->tf32 ? TF32_WINDOW_CHUNKS : WINDOW_CHUNKS;
-    plan->padded = round_up(plan->width, COLUMNS_STEP);
-    plan->first_padded = round_up(plan->first, COLUMNS_STEP);
+    plan->padded = round_up(plan->net.width, COLUMNS_STEP);
+    plan->first_padded = round_up(plan->net.first, COLUMNS_STEP);
     plan->pitch = larger(plan->padded, plan->first_padded);
     plan->first_chunks = plan->first_padded / PN_STREAM_CHUNK_K;
     plan->next_chunks = plan->padded / PN_STREAM_CHUNK_K;
-    const size_t parts = 2 * plan->hidden - 1 - !plan->first_trained; /* products of a tile but the first */
+    const size_t parts = 2 * plan->net.hidden - 1 - !plan->net.first_trained; /* products of a tile but the first */
     plan->chunks = plan->first_chunks + parts * plan->next_chunks;
 }
 
@@ -150,11 +124,11 @@ static void order_members(const pn_pass *pass, pn_stream_plan *plan) {
 
 /* sizeof(shared_memory) in kernels/stream_pass.cuh, which checks it; with this many stages. */
 static size_t shared_bytes(const pn_pass *pass, const pn_stream_plan *p, unsigned stages) {
-    const size_t fields = pass->network->fields, vector_rows = p->first_vectors + p->hidden * p->vectors;
-    const size_t vector = larger(p->padded, round_up(p->first_lanes, COLUMNS_STEP));
+    const size_t fields = pass->network->fields, vector_rows = p->net.first_vectors + p->net.hidden * p->net.vectors;
+    const size_t vector = larger(p->padded, round_up(p->net.first_lanes, COLUMNS_STEP));
     const size_t halves = p->parts * (stages * p->padded * PN_STREAM_CHUNK_K + p->rows * p->pitch);
     const size_t doubles = p->warps * pass->terms;
-    const size_t words = p->chunks + (vector_rows + fields + p->row_warps_most * p->sum_vectors) * vector + (p->raw_most + p->rows + 1) * fields +
+    const size_t words = p->chunks + (vector_rows + fields + p->row_warps_most * p->net.sum_vectors) * vector + (p->raw_most + p->rows + 1) * fields +
                          pass->terms + p->points_most * p->columns_most + p->warps * (fields + 1);
     return round_up(2 * halves + 8 * doubles + 4 * words, 128);
 }
@@ -243,12 +217,12 @@ static unsigned choose_splits(const pn_stream_plan *plan, unsigned processors) {
 }
 
 static void place_work(pn_stream_plan *p) {
-    const size_t arrays = 2 * p->hidden;
+    const size_t arrays = 2 * p->net.hidden;
     p->weight_scale = round_up(p->chunks * p->parts * p->padded * PN_STREAM_CHUNK_K * 2, BYTES_ALIGNMENT);
     p->images = round_up(p->weight_scale + p->chunks * 4, BYTES_ALIGNMENT);
     p->image_scale = round_up(p->images + arrays * p->parts * p->all_rows * p->pitch * 2, BYTES_ALIGNMENT);
     p->keep = round_up(p->image_scale + arrays * p->tiles * 4, BYTES_ALIGNMENT);
-    p->work_bytes = p->keep + p->blocks * (p->hidden - 1) * p->keep_tiles * 32 * p->warps * 16;
+    p->work_bytes = p->keep + p->blocks * (p->net.hidden - 1) * p->keep_tiles * 32 * p->warps * 16;
 }
 
 pinn_status pn_stream_plan_create(const pn_pass *pass, const pn_stream_limits *limits, const char *tiles, pn_stream_plan *out) {
@@ -263,7 +237,7 @@ pinn_status pn_stream_plan_create(const pn_pass *pass, const pn_stream_limits *l
     order_members(pass, &plan);
     PN_TRY(choose_tiles(pass, limits, tiles, &plan));
     const size_t sides = (plan.padded + PN_STREAM_SIDE - 1) / PN_STREAM_SIDE, first_sides = (plan.first_padded + PN_STREAM_SIDE - 1) / PN_STREAM_SIDE;
-    plan.items = (unsigned)(first_sides * sides + (plan.hidden - 1) * sides * sides);
+    plan.items = (unsigned)(first_sides * sides + (plan.net.hidden - 1) * sides * sides);
     const unsigned residents = plan.residents * limits->processors;
     plan.blocks = plan.tiles < residents ? (unsigned)plan.tiles : residents;
     plan.splits = choose_splits(&plan, limits->processors);

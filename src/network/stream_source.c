@@ -20,21 +20,21 @@ static void print_constants(const pn_pass *pass, const pn_stream_plan *p, pn_tex
                     {"SPLITS", p->splits},
                     {"FIELDS", network->fields},
                     {"COORDINATES", network->coordinates},
-                    {"HIDDEN", p->hidden},
-                    {"WIDTH", p->width},
+                    {"HIDDEN", p->net.hidden},
+                    {"WIDTH", p->net.width},
                     {"PADDED", p->padded},
-                    {"FIRST", p->first},
+                    {"FIRST", p->net.first},
                     {"FIRST_PADDED", p->first_padded},
-                    {"FIRST_LANES", p->first_lanes},
+                    {"FIRST_LANES", p->net.first_lanes},
                     {"FIRST_BLOCKS", network->layer[0].blocks},
-                    {"FIRST_VECTORS", p->first_vectors},
-                    {"FIRST_TRAINED", p->first_trained},
+                    {"FIRST_VECTORS", p->net.first_vectors},
+                    {"FIRST_TRAINED", p->net.first_trained},
                     {"FIRST_CHUNKS", p->first_chunks},
                     {"NEXT_CHUNKS", p->next_chunks},
                     {"CHUNKS", p->chunks},
                     {"PITCH", p->pitch},
-                    {"VECTORS", p->vectors},
-                    {"VECTOR_ROWS", p->first_vectors + p->hidden * p->vectors},
+                    {"VECTORS", p->net.vectors},
+                    {"VECTOR_ROWS", p->net.first_vectors + p->net.hidden * p->net.vectors},
                     {"TERMS", pass->terms},
                     {"MEMBERS", pass->members},
                     {"ROWS", p->rows},
@@ -57,17 +57,17 @@ static void print_group(const pn_pass *pass, const pn_stream_plan *plan, size_t 
     char first[PN_LANE_NAME], first_adjoint[PN_LANE_NAME], remember[PN_LANE_NAME], recall[PN_LANE_NAME], adjoint[PN_LANE_NAME];
     const pn_kept *kept = &plan->group[g].kept;
     pn_lane_print(group->forward[0], "first", g, first, out);
-    if (plan->first_trained) pn_lane_print(group->backward[0], "first_adjoint", g, first_adjoint, out);
+    if (plan->net.first_trained) pn_lane_print(group->backward[0], "first_adjoint", g, first_adjoint, out);
     pn_lane_print(kept->remember, "remember", g, remember, out);
     pn_lane_print(kept->recall, "recall", g, recall, out);
     pn_lane_print(kept->adjoint, "adjoint", g, adjoint, out);
-    const pn_lane_array x = {"x", pass->network->coordinates}, v0 = {"v", plan->first_vectors}, a0 = {"a", blocks * channels};
-    const pn_lane_array z = {"z", channels}, v = {"v", plan->vectors}, a = {"a", channels}, da = {"da", channels};
-    const pn_lane_array dz[] = {{"dz", channels}, {"sum", plan->vectors}}, sum0 = {"sum", plan->first_vectors}, value = {"kept", 1};
+    const pn_lane_array x = {"x", pass->network->coordinates}, v0 = {"v", plan->net.first_vectors}, a0 = {"a", blocks * channels};
+    const pn_lane_array z = {"z", channels}, v = {"v", plan->net.vectors}, a = {"a", channels}, da = {"da", channels};
+    const pn_lane_array dz[] = {{"dz", channels}, {"sum", plan->net.vectors}}, sum0 = {"sum", plan->net.first_vectors}, value = {"kept", 1};
     pn_text_printf(out, "struct group%zu {\n    static constexpr int C = %zu, UNITS = %u, ROW_WARPS = %u;\n", g, channels,
                    plan->group[g].units, plan->group[g].row_warps);
     pn_lane_wrapper(group->forward[0], "first", first, (const pn_lane_array[]){x, v0}, 2, &a0, 1, out);
-    if (plan->first_trained)
+    if (plan->net.first_trained)
         pn_lane_wrapper(group->backward[0], "first_adjoint", first_adjoint, (const pn_lane_array[]){x, v0, da}, 3, &sum0, 1, out);
     pn_lane_wrapper(kept->remember, "remember", remember, (const pn_lane_array[]){z, v}, 2, (const pn_lane_array[]){a, value}, 2, out);
     pn_lane_wrapper(kept->recall, "recall", recall, (const pn_lane_array[]){z, v}, 2, &a, 1, out);

@@ -28,17 +28,13 @@ typedef struct pn_tile_plan {
     pn_tile_group *group; size_t groups; /* owned, [groups] */
     size_t *order;        /* owned, [pass->members]: point sets as the tiles run through them, most channels first */
     size_t tiles;
-    size_t hidden;        /* layers with a product on tensor cores */
-    size_t first, first_lanes, width;         /* columns */
-    size_t first_vectors, vectors;            /* vector parameters of the first and of each hidden stage */
-    size_t sum_vectors;                       /* summed by vector: trained ones and the output weights */
+    pn_uniform net;
     size_t rows, points_most, columns_most;   /* of a tile */
     size_t stride, weight_stride, weights, vector; /* elements, as in tile_pass.cuh */
     size_t keep_stage, keep_block;            /* elements */
     size_t gradient_row;
     size_t shared_bytes;
     unsigned gradient_m, gradient_n;          /* tiles of a warp's part of a weight gradient */
-    bool first_trained;
     bool halves;      /* products of halves, kernels/tile_halves.cuh: float32 and tf32 */
     bool padded_rows; /* products read columns of A and dZ that no stage writes */
 } pn_tile_plan;

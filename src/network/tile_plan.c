@@ -24,43 +24,11 @@ static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 
 static pinn_status unsupported(const char *reason) { return pn_fail(PINN_UNSUPPORTED, "no tiled pass: %s", reason); }
 
-/* Either all vectors of a layer are trained or none. */
-static bool mixed_training(const pn_layer *layer) {
-    for (size_t k = 1; k < layer->parameters; k++)
-        if (layer->parameter[k].trained != layer->parameter[0].trained) return true;
-    return false;
-}
-
-/* Layers POINTWISE over coordinates, then LINEAR and POINTWISE of one width, then LINEAR to the fields. */
-static pinn_status read_network(const pn_pass *pass, pn_tile_plan *plan) {
-    const pn_network *network = pass->network;
-    const pn_layer *first = &network->layer[0];
-    if (pass->evaluate) return unsupported("an evaluation runs layer by layer");
-    if (network->layers < 4) return unsupported("the network has one hidden layer");
-    plan->hidden = network->layers / 2 - 1;
-    plan->first = first->out;
-    plan->first_lanes = first->in;
-    plan->first_vectors = first->parameters;
-    plan->width = network->layer[1].out;
-    plan->vectors = network->layer[2].parameters;
-    plan->first_trained = pass->trained_from == 0;
-    for (size_t l = 0; l < network->layers; l++) {
-        const pn_layer *layer = &network->layer[l];
-        if (layer->kind == PN_LAYER_LINEAR) continue;
-        if (!layer->parameters || mixed_training(layer)) return unsupported("a layer has no vector parameters, or trains some of them");
-        if (l > 0 && (layer->in != plan->width || layer->blocks != 1 || layer->parameters != plan->vectors || !layer->parameter[0].trained))
-            return unsupported("the hidden layers differ");
-    }
-    if (plan->first_trained && (first->blocks != 1 || plan->first != plan->width)) return unsupported("the first layer is not like the hidden ones");
-    plan->sum_vectors = (plan->first_trained ? plan->first_vectors : 0) + plan->hidden * plan->vectors + network->fields;
-    return PINN_OK;
-}
-
 /* ---- sizes --------------------------------------------------------------------------------------------------------------------- */
 
 static size_t unit_points(size_t channels) { return channels % 2 ? 16 : 8; }
 static size_t lane_registers(const pn_tile_plan *plan, size_t channels, unsigned splits) {
-    const size_t tiles = padded(plan->width) / 8;
+    const size_t tiles = padded(plan->net.width) / 8;
     return channels * unit_points(channels) / 16 * ((tiles + splits - 1) / splits) * 4;
 }
 
@@ -73,7 +41,7 @@ static size_t most_channels(const pn_pass *pass) {
 /* Units and splits of a group: the choice's for those with the most channels, for the others too if rows and registers allow (an odd
  * number of channels may need more splits and fewer units). False when a group does not fit. */
 static bool size_group(const pn_tile_plan *plan, size_t channels, bool most, size_t rows, size_t registers, pn_tile_group *out) {
-    const size_t points = unit_points(channels), tiles = padded(plan->width) / 8;
+    const size_t points = unit_points(channels), tiles = padded(plan->net.width) / 8;
     unsigned splits = plan->choice.splits;
     for (; splits <= tiles && splits <= plan->warps; splits++) {
         if (tiles % splits) continue; /* the warps of a unit share its columns evenly */
@@ -122,32 +90,32 @@ static size_t operand_stride(const pn_tile_plan *plan, size_t columns) {
 
 static void size_memory(const pn_pass *pass, pn_tile_plan *plan) {
     const size_t fields = pass->network->fields, real = pn_real_bytes(pass->real), step = plan->halves ? 16 : 8; /* of a product's k */
-    const size_t first = round_up(plan->first, step), width = round_up(plan->width, step);
+    const size_t first = round_up(plan->net.first, step), width = round_up(plan->net.width, step);
     const size_t element = plan->halves ? (pass->tf32 ? 2 : 4) : real; /* one half, two, or a real */
     plan->stride = operand_stride(plan, larger(first, width));
     plan->weight_stride = operand_stride(plan, width);
-    plan->padded_rows = first != plan->first || width != padded(plan->width);
-    plan->weights = plan->weight_stride * (plan->choice.weights_all ? first + (plan->hidden - 1) * width
-                                                                    : larger(first, plan->hidden > 1 ? width : 0));
-    plan->vector = larger(padded(plan->first_lanes), padded(plan->width));
-    plan->keep_block = (plan->hidden - 1) * plan->keep_stage;
-    plan->gradient_row = round_up(plan->first * plan->width + (plan->hidden - 1) * plan->width * plan->width +
-                                      plan->sum_vectors * plan->width + fields, ELEMENT_ALIGNMENT);
-    const size_t vector_rows = plan->first_vectors + plan->hidden * plan->vectors;
-    const size_t parts = larger(plan->first_trained ? plan->first_vectors : 0, 2 * plan->vectors + fields); /* of a unit, summed at a time */
+    plan->padded_rows = first != plan->net.first || width != padded(plan->net.width);
+    plan->weights = plan->weight_stride * (plan->choice.weights_all ? first + (plan->net.hidden - 1) * width
+                                                                    : larger(first, plan->net.hidden > 1 ? width : 0));
+    plan->vector = larger(padded(plan->net.first_lanes), padded(plan->net.width));
+    plan->keep_block = (plan->net.hidden - 1) * plan->keep_stage;
+    plan->gradient_row = round_up(plan->net.first * plan->net.width + (plan->net.hidden - 1) * plan->net.width * plan->net.width +
+                                      plan->net.sum_vectors * plan->net.width + fields, ELEMENT_ALIGNMENT);
+    const size_t vector_rows = plan->net.first_vectors + plan->net.hidden * plan->net.vectors;
+    const size_t parts = larger(plan->net.first_trained ? plan->net.first_vectors : 0, 2 * plan->net.vectors + fields); /* of a unit, summed at a time */
     const size_t elements = (plan->choice.keep_shared && plan->keep_block ? plan->keep_block : 4) +
-                            (vector_rows + fields + plan->units_most * parts + plan->sum_vectors) * plan->vector +
+                            (vector_rows + fields + plan->units_most * parts + plan->net.sum_vectors) * plan->vector +
                             (plan->splits_most + 1) * plan->rows * fields + fields + pass->terms +
-                            2 * plan->points_most * plan->columns_most + plan->warps * fields + (plan->hidden + 1) * plan->units_most + plan->hidden;
+                            2 * plan->points_most * plan->columns_most + plan->warps * fields + (plan->net.hidden + 1) * plan->units_most + plan->net.hidden;
     plan->shared_bytes = round_up((2 * plan->rows * plan->stride + plan->weights) * element + elements * real +
-                                      plan->warps * pass->terms * sizeof(double) + (plan->units_most * plan->splits_most + plan->warps * plan->hidden) * real +
+                                      plan->warps * pass->terms * sizeof(double) + (plan->units_most * plan->splits_most + plan->warps * plan->net.hidden) * real +
                                       64, 16); /* 64: gaps for alignment */
 }
 
 /* A warp's part of a weight gradient: the largest that leaves work for half of the warps; the others go on meanwhile. */
 static void size_gradient(pn_tile_plan *plan) {
     static const unsigned shape[][2] = {{2, 4}, {2, 2}, {1, 4}, {1, 2}, {1, 1}};
-    const size_t in = padded(plan->width), out = padded(plan->width);
+    const size_t in = padded(plan->net.width), out = padded(plan->net.width);
     const size_t shapes = sizeof shape / sizeof shape[0] - plan->halves; /* halves load two tiles of columns at a time */
     for (size_t i = 0; i < shapes; i++) {
         plan->gradient_m = shape[i][0];
@@ -161,18 +129,18 @@ static void size_gradient(pn_tile_plan *plan) {
 static bool size_plan(const pn_pass *pass, const pn_tile_limits *limits, pn_tile_plan *plan) {
     const size_t most = most_channels(pass), real = pn_real_bytes(pass->real) / sizeof(float);
     plan->warps = plan->choice.units * plan->choice.splits;
-    if (plan->warps > WARPS_MOST || plan->choice.splits > padded(plan->width) / 8) return false;
+    if (plan->warps > WARPS_MOST || plan->choice.splits > padded(plan->net.width) / 8) return false;
     const size_t registers = lane_registers(plan, most, plan->choice.splits) * real;
     /* accumulators, the operand they come from, fragments, the lane functions' own */
     const size_t thread = 2 * registers + (2 * most + 44) * real;
-    if (padded(plan->width) / 8 % plan->choice.splits || (plan->choice.splits > 1 && plan->choice.units > BARRIERS)) return false;
+    if (padded(plan->net.width) / 8 % plan->choice.splits || (plan->choice.splits > 1 && plan->choice.units > BARRIERS)) return false;
     const size_t quarter = (plan->warps + 3) / 4; /* warps on the fullest quarter of a multiprocessor */
     if (registers > LANE_REGISTERS_MOST || thread > THREAD_REGISTERS_MOST || thread * quarter > QUARTER_REGISTERS) return false;
     if (!size_groups(pass, plan)) return false;
     size_memory(pass, plan);
     size_gradient(plan);
     if (2 * plan->rows * plan->stride * (plan->halves ? (pass->tf32 ? 2 : 4) : pn_real_bytes(pass->real)) <
-        larger(plan->first, plan->width) * plan->width * pn_real_bytes(pass->real)) return false; /* where weights wait at the start */
+        larger(plan->net.first, plan->net.width) * plan->net.width * pn_real_bytes(pass->real)) return false; /* where weights wait at the start */
     plan->blocks = (unsigned)(plan->tiles < limits->processors ? plan->tiles : limits->processors);
     return plan->shared_bytes <= limits->shared_bytes;
 }
@@ -182,9 +150,9 @@ static bool size_plan(const pn_pass *pass, const pn_tile_limits *limits, pn_tile
 /* Relative time of a step. The constants were read off an H200: a warp's step of a product takes 4.5 cycles of the tensor cores for each of its
  * 16x8 tiles (three products at float32 accuracy), and the loads of its operands about as many instruction slots. */
 static double expected_time(const pn_pass *pass, const pn_tile_plan *plan) {
-    const size_t most = most_channels(pass), tiles = padded(plan->width) / 8;
+    const size_t most = most_channels(pass), tiles = padded(plan->net.width) / 8;
     const double rounds = (double)((plan->tiles + plan->blocks - 1) / plan->blocks), warps = plan->warps;
-    const double rows = (double)plan->rows, width = (double)padded(plan->width), stages = (double)plan->hidden;
+    const double rows = (double)plan->rows, width = (double)padded(plan->net.width), stages = (double)plan->net.hidden;
     const double m = (double)(most * unit_points(most) / 16), n = (double)((tiles + plan->choice.splits - 1) / plan->choice.splits);
     const double operands = 1.0 + 1.45 * (4.0 * m + 2.0 * n) / (4.5 * m * n);
     const double busy = warps / (warps + 2.5);                                       /* latencies hidden */
@@ -198,7 +166,7 @@ static double expected_time(const pn_pass *pass, const pn_tile_plan *plan) {
 }
 
 size_t pn_tile_candidates(const pn_pass *pass, const pn_tile_limits *limits, pn_tile_plan *plan, pn_tile_candidate *best, size_t most) {
-    const size_t tiles = padded(plan->width) / 8;
+    const size_t tiles = padded(plan->net.width) / 8;
     size_t count = 0;
     for (unsigned units = 1; units <= WARPS_MOST; units++)
         for (unsigned splits = 1; units * splits <= WARPS_MOST; splits++)
@@ -229,8 +197,8 @@ static pinn_status misfit(const pn_tile_plan *plan, const pn_tile_limits *limits
     pn_tile_choice_print(&plan->choice, text);
     if (plan->warps > WARPS_MOST)
         return pn_fail(PINN_UNSUPPORTED, "tiles of %s don't fit: units times splits is at most %d", text, WARPS_MOST);
-    if (plan->choice.splits > padded(plan->width) / 8)
-        return pn_fail(PINN_UNSUPPORTED, "tiles of %s don't fit: a width of %zu has at most %zu splits", text, plan->width, padded(plan->width) / 8);
+    if (plan->choice.splits > padded(plan->net.width) / 8)
+        return pn_fail(PINN_UNSUPPORTED, "tiles of %s don't fit: a width of %zu has at most %zu splits", text, plan->net.width, padded(plan->net.width) / 8);
     if (plan->shared_bytes > limits->shared_bytes)
         return pn_fail(PINN_UNSUPPORTED, "tiles of %s don't fit: they need %zu bytes of shared memory, the device has %zu", text, plan->shared_bytes,
                        limits->shared_bytes);
@@ -244,7 +212,7 @@ pinn_status pn_tile_plan_create(const pn_pass *pass, const pn_tile_limits *limit
         status = PN_NO_MEMORY("the network pass");
         goto fail;
     }
-    PN_TRY(read_network(pass, &plan));
+    PN_TRY(pn_describe_uniform(pass, "tiled", &plan.net));
     plan.halves = pass->real == PN_FLOAT32 && !pass->products_fma;
     order_sets(pass, plan.order);
     for (size_t m = 0; m < pass->members; m++) plan.columns_most = larger(plan.columns_most, pass->member[m].point_columns);

@@ -18,15 +18,15 @@ static void print_constants(const pn_pass *pass, const pn_tile_plan *p, pn_text 
     } constant[] = {{"WARPS", p->warps},
                     {"FIELDS", network->fields},
                     {"COORDINATES", network->coordinates},
-                    {"HIDDEN", p->hidden},
-                    {"WIDTH", p->width},
-                    {"FIRST", p->first},
-                    {"FIRST_LANES", p->first_lanes},
+                    {"HIDDEN", p->net.hidden},
+                    {"WIDTH", p->net.width},
+                    {"FIRST", p->net.first},
+                    {"FIRST_LANES", p->net.first_lanes},
                     {"FIRST_BLOCKS", network->layer[0].blocks},
-                    {"FIRST_VECTORS", p->first_vectors},
-                    {"FIRST_TRAINED", p->first_trained},
-                    {"VECTORS", p->vectors},
-                    {"VECTOR_ROWS", p->first_vectors + p->hidden * p->vectors},
+                    {"FIRST_VECTORS", p->net.first_vectors},
+                    {"FIRST_TRAINED", p->net.first_trained},
+                    {"VECTORS", p->net.vectors},
+                    {"VECTOR_ROWS", p->net.first_vectors + p->net.hidden * p->net.vectors},
                     {"TERMS", pass->terms},
                     {"MEMBERS", pass->members},
                     {"ROWS", p->rows},
@@ -44,8 +44,8 @@ static void print_constants(const pn_pass *pass, const pn_tile_plan *p, pn_text 
                     {"KEEP_BLOCK", p->keep_block},
                     {"GRADIENT_M", p->gradient_m},
                     {"GRADIENT_N", p->gradient_n},
-                    {"GRADIENT_FIRST", p->first * p->width},
-                    {"GRADIENT_VECTORS", p->first * p->width + (p->hidden - 1) * p->width * p->width},
+                    {"GRADIENT_FIRST", p->net.first * p->net.width},
+                    {"GRADIENT_VECTORS", p->net.first * p->net.width + (p->net.hidden - 1) * p->net.width * p->net.width},
                     {"GRADIENT_ROW", p->gradient_row},
                     {"SUM_ROWS", 64},
                     {"SHARED_BYTES", p->shared_bytes}};
@@ -62,17 +62,17 @@ static void print_group(const pn_pass *pass, const pn_tile_plan *plan, size_t g,
     char first[PN_LANE_NAME], first_adjoint[PN_LANE_NAME], remember[PN_LANE_NAME], recall[PN_LANE_NAME], adjoint[PN_LANE_NAME];
     const pn_kept *kept = &plan->group[g].kept;
     pn_lane_print(group->forward[0], "first", g, first, out);
-    if (plan->first_trained) pn_lane_print(group->backward[0], "first_adjoint", g, first_adjoint, out);
+    if (plan->net.first_trained) pn_lane_print(group->backward[0], "first_adjoint", g, first_adjoint, out);
     pn_lane_print(kept->remember, "remember", g, remember, out);
     pn_lane_print(kept->recall, "recall", g, recall, out);
     pn_lane_print(kept->adjoint, "adjoint", g, adjoint, out);
-    const pn_lane_array x = {"x", pass->network->coordinates}, z = {"z", channels}, v = {"v", plan->vectors}, v0 = {"v", plan->first_vectors};
-    const pn_lane_array a0 = {"a", blocks * channels}, a = {"a", channels}, da = {"da", channels}, dz = {"dz", channels}, sum = {"sum", plan->vectors};
-    const pn_lane_array sum0 = {"sum", plan->first_vectors}, value = {"kept", 1};
+    const pn_lane_array x = {"x", pass->network->coordinates}, z = {"z", channels}, v = {"v", plan->net.vectors}, v0 = {"v", plan->net.first_vectors};
+    const pn_lane_array a0 = {"a", blocks * channels}, a = {"a", channels}, da = {"da", channels}, dz = {"dz", channels}, sum = {"sum", plan->net.vectors};
+    const pn_lane_array sum0 = {"sum", plan->net.first_vectors}, value = {"kept", 1};
     pn_text_printf(out, "struct group%zu {\n    static constexpr int C = %zu, UNITS = %u, SPLITS = %u;\n", g, channels, plan->group[g].units,
                    plan->group[g].splits);
     pn_lane_wrapper(group->forward[0], "first", first, (const pn_lane_array[]){x, v0}, 2, &a0, 1, out);
-    if (plan->first_trained) pn_lane_wrapper(group->backward[0], "first_adjoint", first_adjoint, (const pn_lane_array[]){x, v0, da}, 3, &sum0, 1, out);
+    if (plan->net.first_trained) pn_lane_wrapper(group->backward[0], "first_adjoint", first_adjoint, (const pn_lane_array[]){x, v0, da}, 3, &sum0, 1, out);
     pn_lane_wrapper(kept->remember, "remember", remember, (const pn_lane_array[]){z, v}, 2, (const pn_lane_array[]){a, value}, 2, out);
     pn_lane_wrapper(kept->recall, "recall", recall, (const pn_lane_array[]){z, v}, 2, &a, 1, out);
     pn_lane_wrapper(kept->adjoint, "adjoint", adjoint, (const pn_lane_array[]){z, v, da}, 3, (const pn_lane_array[]){dz, sum}, 2, out);
