@@ -4,7 +4,10 @@ set_source_files_properties(${folder}/product_avx2.c PROPERTIES COMPILE_OPTIONS 
 set_source_files_properties(${folder}/product_avx512.c PROPERTIES COMPILE_OPTIONS "-O3;-mavx512f;-mavx512dq;-mavx512vl;-mfma")
 # Device text that is compiled at run time travels inside the library, as strings.
 set(tile_text ${CMAKE_BINARY_DIR}/tile_text.c)
-set(tile_parts ${CMAKE_SOURCE_DIR}/kernels/tile_products.cuh ${CMAKE_SOURCE_DIR}/kernels/tile_halves.cuh ${CMAKE_SOURCE_DIR}/kernels/tile_pass.cuh)
+set(tile_parts)
+foreach(part products halves layout stages pass)
+  list(APPEND tile_parts ${CMAKE_SOURCE_DIR}/kernels/tile_${part}.cuh)
+endforeach()
 add_custom_command(OUTPUT ${tile_text} DEPENDS ${tile_parts} ${CMAKE_SOURCE_DIR}/cmake/text_to_c.cmake
   COMMAND ${CMAKE_COMMAND} -DOUT=${tile_text} "-DPARTS=${tile_parts}" -P ${CMAKE_SOURCE_DIR}/cmake/text_to_c.cmake VERBATIM)
 target_sources(pn_network PRIVATE ${tile_text})

@@ -1,8 +1,7 @@
 /* The tiled lowering on a GPU: one generated kernel for the whole network pass; kernels/tile_pass.cuh tells how it works.
  *
  *   tile_plan.c    which sizes fit a device, and which are chosen
- *   tile_source.c  the kernel's text: constants, lane functions, two files of kernels/ (tile_halves.cuh or tile_products.cuh, tile_pass.cuh; their text
- *                  is tile_text.c, made by CMake), the entry
+ *   tile_source.c  the kernel's text: constants, lane functions, the files kernels/tile_*.cuh (as tile_text.c, made by CMake), the entry
  *   tile_pass.c    the lowering: planes, partials, the node
  */
 #ifndef PN_NETWORK_TILE_H
@@ -30,7 +29,7 @@ typedef struct pn_tile_plan {
     size_t tiles;
     pn_uniform net;
     size_t rows, points_most, columns_most;   /* of a tile */
-    size_t stride, weight_stride, weights, vector; /* elements, as in tile_pass.cuh */
+    size_t stride, weight_stride, weights, vector; /* elements, as in tile_layout.cuh */
     size_t keep_stage, keep_block;            /* elements */
     size_t gradient_row;
     size_t shared_bytes;
@@ -61,6 +60,7 @@ pinn_status pn_tile_check(const pn_pass *pass, const char *architecture, pn_comp
 /* Appends the kernel's text. It depends on programs, parameter offsets and the plan, not on numbers of points. */
 pinn_status pn_tile_source(const pn_pass *pass, const pn_tile_plan *plan, pn_text *out);
 
-extern const char pn_tile_products_text[], pn_tile_halves_text[], pn_tile_pass_text[]; /* of kernels/tile_*.cuh */
+extern const char pn_tile_products_text[], pn_tile_halves_text[]; /* of kernels/tile_*.cuh */
+extern const char pn_tile_layout_text[], pn_tile_stages_text[], pn_tile_pass_text[];
 
 #endif

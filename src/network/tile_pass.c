@@ -64,7 +64,7 @@ static size_t put_layer_vectors(const pn_pass *pass, size_t l, uint64_t *word) {
     return layer->parameters;
 }
 
-/* All but the addresses; the layout is `struct arguments` of kernels/tile_pass.cuh. */
+/* All but the addresses; the layout is `struct arguments` of kernels/tile_layout.cuh. */
 static pinn_status fill_arguments(const pn_pass *pass) {
     tiled *w = pass->lowered;
     const pn_network *network = pass->network;

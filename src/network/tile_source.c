@@ -1,5 +1,5 @@
 /* The text of the tiled pass's kernel. The lane functions are the programs' of description.h; what is printed here gives them the
- * uniform signatures that kernels/tile_pass.cuh calls: arrays in the programs' operand order. */
+ * uniform signatures that kernels/tile_stages.cuh calls: arrays in the programs' operand order. */
 #include "network/lane_text.h"
 #include "network/tile.h"
 #include "pointwise/kernel.h"
@@ -130,6 +130,8 @@ pinn_status pn_tile_source(const pn_pass *pass, const pn_tile_plan *plan, pn_tex
         print_group(pass, plan, g, out);
     }
     pn_text_string(out, pass->real == PN_FLOAT64 || pass->products_fma ? pn_tile_products_text : pn_tile_halves_text);
+    pn_text_string(out, pn_tile_layout_text);
+    pn_text_string(out, pn_tile_stages_text);
     pn_text_string(out, pn_tile_pass_text);
     for (size_t at = 0; at < pass->members; at++) pn_lane_set(pass, &pass->member[plan->order[at]], at, out);
     for (size_t g = 0; g < pass->groups; g++) print_turn(pass, plan, g, out);

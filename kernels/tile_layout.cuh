@@ -1,0 +1,266 @@
+/* A block of the tiled network pass: what the kernel is given, what lies in shared memory, who owns which rows and columns, how weights and
+ * coordinates come, how lanes and units sum. Compiled by NVRTC only; kernels/tile_pass.cuh tells how it all works. */
+
+struct member { size points, end, point, columns; }; /* end: the first tile after its own; column k of its points from point + k*points */
+struct arguments {
+    const T *parameter, *fixed, *point, *scale;
+    T *gradient; /* [blocks][GRADIENT_ROW] */
+    double *loss; /* [blocks][TERMS] */
+    T *keep;     /* [blocks][KEEP_BLOCK] when kept in device memory */
+    size weight[HIDDEN], vector[VECTOR_ROWS], output, bias; /* where they start among the parameters (untrained: in `fixed`) */
+    member set[MEMBERS];
+};
+
+__host__ __device__ constexpr int padded(int columns) { return (columns + 7) / 8 * 8; }
+__host__ __device__ constexpr int most(int a, int b) { return a > b ? a : b; }
+constexpr int THREADS = 32 * WARPS;
+constexpr int WIDTH_STEPS = (WIDTH + K_STEP - 1) / K_STEP, FIRST_STEPS = (FIRST + K_STEP - 1) / K_STEP; /* of a product's k */
+constexpr int WEIGHT_FIRST = FIRST_STEPS * K_STEP * WEIGHT_STRIDE, WEIGHT_NEXT = WIDTH_STEPS * K_STEP * WEIGHT_STRIDE;
+constexpr int WEIGHTS = WEIGHTS_ALL ? WEIGHT_FIRST + (HIDDEN - 1) * WEIGHT_NEXT : most(WEIGHT_FIRST, HIDDEN > 1 ? WEIGHT_NEXT : 0);
+constexpr int VECTOR = most(padded(FIRST_LANES), padded(WIDTH)); /* of vectors in shared memory; rows: first stage, hidden stages, output */
+constexpr int SUM_VECTORS = FIRST_TRAINED * FIRST_VECTORS + HIDDEN * VECTORS + FIELDS;
+constexpr int FIRST_SUM = FIRST_TRAINED * FIRST_VECTORS;
+/* Of a unit, summed at a time: those of a hidden or of the first stage, and, in places of their own, those of the turn. */
+constexpr int TURN_PART = VECTORS, PART_VECTORS = most(FIRST_SUM, 2 * VECTORS + FIELDS);
+constexpr int ROWS_PART = ROWS * STRIDE;
+
+struct shared_memory {
+    alignas(16) element a[PARTS * ROWS * STRIDE], b[PARTS * ROWS * STRIDE]; /* A, dZ */
+    alignas(16) T keep[KEEP_SHARED && KEEP_BLOCK ? KEEP_BLOCK : 4];
+    alignas(16) element weight[PARTS * WEIGHTS];
+    T vector[(VECTOR_ROWS + FIELDS) * VECTOR];
+    T part[UNITS_MOST * PART_VECTORS * VECTOR], sum[SUM_VECTORS * VECTOR];
+    T raw[RAW_MOST * FIELDS], adjoint[ROWS * FIELDS], bias[FIELDS], scale[TERMS];
+    T coordinate[2][COLUMNS_MOST * POINTS_MOST]; /* of this tile and of the next */
+    T bias_sum[WARPS * FIELDS];
+    double loss_sum[WARPS * TERMS];
+    T a_up[HIDDEN * UNITS_MOST], down[UNITS_MOST], weight_up[HIDDEN]; /* scales of A, of A^T dZ back to what it is, of weights */
+    T largest[UNITS_MOST * SPLITS_MOST + WARPS * HIDDEN];
+};
+
+static __device__ __forceinline__ int lane_row() { return threadIdx.x % 32 / 4; }
+static __device__ __forceinline__ int lane_column() { return threadIdx.x % 4 * 2; }
+
+/* What depends on a group's channels. G: C, UNITS, SPLITS and the lane functions. */
+template <typename G> struct layout {
+    static constexpr bool EVEN = G::C % 2 == 0;
+    static constexpr int M_TILES = EVEN ? G::C / 2 : G::C, UNIT_ROWS = 16 * M_TILES, UNIT_POINTS = EVEN ? 8 : 16;
+    static constexpr int LANE_POINTS = EVEN ? 1 : 2, POINTS = G::UNITS * UNIT_POINTS;
+    static constexpr int N_TILES = padded(WIDTH) / 8 / G::SPLITS;
+    static constexpr bool CHAINED = CHAINS && G::SPLITS == 1;                           /* A and dZ go through registers */
+    static constexpr bool FIRST_IN_TILE = FIRST_BLOCKS == 1 && FIRST == WIDTH;          /* the first columns are spread as all others */
+    static_assert(N_TILES * 8 * G::SPLITS == padded(WIDTH), "warps of a unit share its columns evenly");
+    static constexpr int REGISTERS = M_TILES * N_TILES * 4;
+    typedef T tile[M_TILES][N_TILES][4];
+    typedef T columns[M_TILES][4]; /* two columns */
+    static __device__ __forceinline__ int unit() { return threadIdx.x / 32 / G::SPLITS; }
+    static __device__ __forceinline__ int split() { return threadIdx.x / 32 % G::SPLITS; }
+    static __device__ __forceinline__ int first_column() { return split() * N_TILES * 8; }
+    static __device__ __forceinline__ int column(int n, int e) { return first_column() + 8 * n + lane_column() + e; }
+    static __device__ __forceinline__ bool active() { return unit() < G::UNITS; }
+    static __device__ __forceinline__ int first_row() { return unit() * UNIT_ROWS; }
+    static __device__ __forceinline__ int row(int channel, int point) { return first_row() + (EVEN ? 8 : 16) * channel + 8 * point + lane_row(); }
+    static __device__ __forceinline__ int point(int point) { return unit() * UNIT_POINTS + 8 * point + lane_row(); }
+    /* channel c of the lane's point p in column e of tile n */
+    static __device__ __forceinline__ T &at(tile &z, int c, int p, int n, int e) {
+        return EVEN ? z[c / 2][n][c % 2 * 2 + e] : z[c][n][p * 2 + e];
+    }
+    static __device__ __forceinline__ T &at(columns &z, int c, int p, int e) { return EVEN ? z[c / 2][c % 2 * 2 + e] : z[c][p * 2 + e]; }
+};
+
+/* The warps of a unit wait for each other. */
+template <typename G> static __device__ __forceinline__ void unit_barrier() {
+    if constexpr (G::SPLITS == 1)
+        __syncwarp();
+    else
+        asm volatile("bar.sync %0, %1;" ::"r"(1 + layout<G>::unit()), "n"(32 * G::SPLITS) : "memory");
+}
+
+/* The scale of what the unit's warps hold, from each lane's largest magnitude. Waits for the unit: whatever it read before may be overwritten. */
+template <typename G> static __device__ __forceinline__ T unit_scale(shared_memory &s, T largest) {
+    typedef layout<G> L;
+    largest = largest_of_warp(largest);
+    if constexpr (SCALED && G::SPLITS > 1) {
+        if (threadIdx.x % 32 == 0) s.largest[L::unit() * SPLITS_MOST + L::split()] = largest;
+        unit_barrier<G>();
+#pragma unroll
+        for (int i = 0; i < G::SPLITS; i++) largest = larger_magnitude(largest, s.largest[L::unit() * SPLITS_MOST + i]);
+    } else
+        unit_barrier<G>();
+    return scale_up(largest);
+}
+
+template <int M, int N> static __device__ __forceinline__ T largest_of(const T (&z)[M][N][4]) {
+    T largest = 0;
+#pragma unroll
+    for (int m = 0; m < M; m++)
+#pragma unroll
+        for (int n = 0; n < N; n++)
+#pragma unroll
+            for (int i = 0; i < 4; i++) largest = larger_magnitude(largest, z[m][n][i]);
+    return largest;
+}
+
+/* ---- loading ------------------------------------------------------------------------------------------------------------------ */
+
+/* Copies one value to shared memory without a wait. */
+static __device__ __forceinline__ void fetch(const T *from, T *to) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"((unsigned)__cvta_generic_to_shared(to)), "l"(from), "n"(sizeof(T)) : "memory");
+}
+static __device__ __forceinline__ void await_fetched() { asm volatile("cp.async.wait_all;" ::: "memory"); }
+
+/* Stage's weights as they are in memory, on their way to `to` without a wait. */
+static __device__ __forceinline__ void fetch_weights(const arguments &a, int stage, T *to) {
+    const T *from = a.parameter + a.weight[stage - 1];
+    const int count = (stage == 1 ? FIRST : WIDTH) * WIDTH;
+    const unsigned target = (unsigned)__cvta_generic_to_shared(to);
+    if (((size)from & 15) == 0 && count * sizeof(T) % 16 == 0)
+#pragma unroll 1
+        for (int i = threadIdx.x; i < count * (int)sizeof(T) / 16; i += THREADS)
+            asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(target + 16 * i), "l"((const char *)from + 16 * i) : "memory");
+    else
+#pragma unroll 1
+        for (int i = threadIdx.x; i < count; i += THREADS) fetch(from + i, to + i);
+}
+
+/* Zeros where rows and columns are padded. `up`: of this layer. */
+static __device__ __forceinline__ void place_weights(const T *from, int stage, element *to, T up) {
+    const int rows = stage == 1 ? FIRST : WIDTH, padded_rows = (stage == 1 ? FIRST_STEPS : WIDTH_STEPS) * K_STEP;
+    if constexpr (WIDTH % 2 == 0) {
+#pragma unroll(WEIGHTS_ALL ? 2 : 8) /* from shared memory, or from far away */
+        for (int i = threadIdx.x; i < padded_rows * (WIDTH / 2); i += THREADS) {
+            const int k = i / (WIDTH / 2), n = i % (WIDTH / 2) * 2;
+            const bool inside = k < rows;
+            store_pair<WEIGHT_STRIDE, WEIGHTS>(to, k, n, inside ? from[2 * i] : T(0), inside ? from[2 * i + 1] : T(0), up);
+        }
+    } else
+#pragma unroll 1
+        for (int i = threadIdx.x; i < padded_rows * WIDTH; i += THREADS)
+            store_one<WEIGHT_STRIDE, WEIGHTS>(to, i / WIDTH, i % WIDTH, i / WIDTH < rows ? from[i] : T(0), up);
+}
+
+static __device__ __forceinline__ element *weights_of(shared_memory &s, int stage) {
+    return s.weight + (!WEIGHTS_ALL || stage == 1 ? 0 : WEIGHT_FIRST + (stage - 2) * WEIGHT_NEXT);
+}
+
+static __device__ __forceinline__ T weight_up(const shared_memory &s, int stage) { return SCALED ? s.weight_up[stage - 1] : T(1); }
+
+/* Weights of a stage wait where A and dZ will be. */
+constexpr int RAW_WEIGHTS = most(FIRST, WIDTH) * WIDTH, RAW_AT_ONCE = (int)(PARTS * 2 * ROWS * STRIDE * sizeof(element) / sizeof(T)) / RAW_WEIGHTS;
+
+/* All layers' scales, and the weights themselves (the first layer's if the others come later), as many layers at a time as there is room. */
+static __device__ void load_network(const arguments &a, shared_memory &s) {
+    constexpr int AT_ONCE = RAW_AT_ONCE < HIDDEN ? RAW_AT_ONCE : HIDDEN;
+    static_assert(AT_ONCE > 0, "room for a layer");
+    T *const raw = (T *)s.a; /* and s.b behind it */
+#pragma unroll 1
+    for (int first = 1; first <= HIDDEN; first += AT_ONCE) {
+        const int end = first + AT_ONCE <= HIDDEN ? first + AT_ONCE : HIDDEN + 1;
+#pragma unroll 1
+        for (int stage = first; stage < end; stage++) fetch_weights(a, stage, raw + (stage - first) * RAW_WEIGHTS);
+        await_fetched();
+        __syncthreads();
+        if constexpr (SCALED) {
+#pragma unroll 1
+            for (int stage = first; stage < end; stage++) {
+                T largest = 0;
+#pragma unroll 4
+                for (int i = threadIdx.x; i < (stage == 1 ? FIRST : WIDTH) * WIDTH; i += THREADS)
+                    largest = larger_magnitude(largest, raw[(stage - first) * RAW_WEIGHTS + i]);
+                largest = largest_of_warp(largest);
+                if (threadIdx.x % 32 == 0) s.largest[(stage - 1) * WARPS + threadIdx.x / 32] = largest;
+            }
+            __syncthreads();
+#pragma unroll 1
+            for (int stage = first + (int)threadIdx.x; stage < end; stage += THREADS) {
+                T largest = 0;
+#pragma unroll 1
+                for (int w = 0; w < WARPS; w++) largest = larger_magnitude(largest, s.largest[(stage - 1) * WARPS + w]);
+                s.weight_up[stage - 1] = scale_up(largest);
+            }
+            __syncthreads();
+        }
+#pragma unroll 1
+        for (int stage = first; stage < end && (WEIGHTS_ALL || stage == 1); stage++)
+            place_weights(raw + (stage - first) * RAW_WEIGHTS, stage, weights_of(s, stage), weight_up(s, stage));
+        __syncthreads();
+    }
+}
+
+/* Begins to copy the coordinates of a tile's points, if there is such a tile; printed after this text, as it knows the groups. */
+static __device__ void fetch_tile(const arguments &a, size tile, T *coordinate);
+
+static __device__ void begin_block(const arguments &a, shared_memory &s) {
+    int4 *const from = (int4 *)s.weight, *const end = (int4 *)((char *)&s + SHARED_BYTES / 16 * 16);
+#pragma unroll 1
+    for (int4 *at = from + threadIdx.x; at < end; at += THREADS) *at = int4{0, 0, 0, 0};
+    __syncthreads();
+#pragma unroll 1
+    for (int i = threadIdx.x; i < VECTOR_ROWS * VECTOR; i += THREADS) {
+        const int k = i / VECTOR, j = i % VECTOR;
+        const T *vector = k < FIRST_VECTORS && !FIRST_TRAINED ? a.fixed : a.parameter;
+        if (j < (k < FIRST_VECTORS ? FIRST_LANES : WIDTH)) fetch(vector + a.vector[k] + j, &s.vector[i]);
+    }
+#pragma unroll 1
+    for (int i = threadIdx.x; i < FIELDS * WIDTH; i += THREADS)
+        fetch(a.parameter + a.output + i, &s.vector[(VECTOR_ROWS + i % FIELDS) * VECTOR + i / FIELDS]);
+#pragma unroll 1
+    for (int i = threadIdx.x; i < FIELDS; i += THREADS) fetch(a.parameter + a.bias + i, &s.bias[i]);
+#pragma unroll 1
+    for (int i = threadIdx.x; i < TERMS; i += THREADS) fetch(a.scale + i, &s.scale[i]);
+    fetch_tile(a, blockIdx.x, s.coordinate[0]);
+    load_network(a, s);
+    if (PADDED_ROWS) { /* what pads rows of A and dZ must be finite */
+#pragma unroll 1
+        for (int4 *at = (int4 *)s.a + threadIdx.x; at < (int4 *)s.keep; at += THREADS) *at = int4{0, 0, 0, 0};
+        __syncthreads();
+    }
+}
+
+/* ---- sums --------------------------------------------------------------------------------------------------------------------- */
+
+static __device__ __forceinline__ T *part_row(shared_memory &s, int unit, int vector) { return s.part + (unit * PART_VECTORS + vector) * VECTOR; }
+
+/* One step of add_columns: lanes that differ in bit `step` share the columns' values; afterwards each has the sum of half of them. */
+template <int COUNT> static __device__ __forceinline__ void halve(T *value, int step) {
+    const bool upper = threadIdx.x & step;
+#pragma unroll
+    for (int i = 0; i < COUNT / 2; i++) {
+        const T mine = upper ? value[i + COUNT / 2] : value[i], other = upper ? value[i] : value[i + COUNT / 2];
+        value[i] = mine + __shfl_xor_sync(~0u, other, step);
+    }
+}
+
+/* Stores the sum of value[n][e], a lane's summand for its columns, over the unit's points. */
+template <int N> static __device__ __forceinline__ void add_columns(T (&value)[N][2], T *sum, int first_column) {
+    T *const v = &value[0][0];
+    if constexpr (N % 4 == 0) {
+        halve<2 * N>(v, 16);
+        halve<N>(v, 8);
+        halve<N / 2>(v, 4);
+        const int lane = threadIdx.x % 32, first = (lane >> 4 & 1) * (N / 2) + (lane >> 3 & 1) * (N / 4) + 0; /* tile of v[0] */
+        constexpr int LEFT = N / 4; /* values left, 2*LEFT to a half of what bit 4 shared */
+        const int at = (lane >> 2 & 1) * LEFT;
+#pragma unroll
+        for (int i = 0; i < LEFT; i++) sum[first_column + 8 * (first + (at + i) / 2) + lane_column() + (at + i) % 2] = v[i];
+    } else {
+#pragma unroll
+        for (int i = 0; i < 2 * N; i++)
+#pragma unroll
+            for (int step = 4; step < 32; step *= 2) v[i] += __shfl_xor_sync(~0u, v[i], step);
+        if (lane_row() == 0)
+#pragma unroll
+            for (int i = 0; i < 2 * N; i++) sum[first_column + 8 * (i / 2) + lane_column() + i % 2] = v[i];
+    }
+}
+
+/* Adds the units' parts of `count` vectors, from part `from` on, to the block's sums, vector `first` on. Between two barriers of the block. */
+static __device__ __forceinline__ void add_parts(shared_memory &s, int units, int from, int first, int count) {
+#pragma unroll 1
+    for (int i = threadIdx.x; i < count * VECTOR; i += THREADS) {
+        T sum = s.sum[first * VECTOR + i];
+#pragma unroll 1
+        for (int unit = 0; unit < units; unit++) sum += s.part[(unit * PART_VECTORS + from) * VECTOR + i];
+        s.sum[first * VECTOR + i] = sum;
+    }
+}

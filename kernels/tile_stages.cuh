@@ -1,0 +1,363 @@
+/* Stages of the tiled network pass that need no product: the hidden layers' jets and adjoints, the first stage, the turn from fields to residuals
+ * and back. All of it on what a lane holds. Compiled by NVRTC only, after tile_layout.cuh; kernels/tile_pass.cuh tells how it all works. */
+
+/* ---- pointwise ---------------------------------------------------------------------------------------------------------------- */
+
+static __device__ __forceinline__ void vectors_at(const shared_memory &s, int stage, int column, T (&v)[VECTORS]) {
+#pragma unroll
+    for (int k = 0; k < VECTORS; k++) v[k] = s.vector[(FIRST_VECTORS + (stage - 1) * VECTORS + k) * VECTOR + column];
+}
+
+/* Each lane's own values, two columns at a time; sixteen bytes a thread, threads side by side. */
+struct alignas(16) quad { T value[16 / sizeof(T)]; };
+template <typename G> struct kept {
+    static constexpr int AT_ONCE = 16 / sizeof(T), QUADS = 4 / AT_ONCE * layout<G>::M_TILES;
+    static __device__ __forceinline__ quad *at(T *keep, int stage, int n, int i) {
+        return (quad *)(keep + (stage - 1) * KEEP_STAGE) + (n * QUADS + i) * THREADS + threadIdx.x;
+    }
+    static __device__ __forceinline__ void put(T *keep, int stage, int n, const typename layout<G>::columns &z) {
+#pragma unroll
+        for (int i = 0; i < QUADS; i++) {
+            quad q;
+#pragma unroll
+            for (int k = 0; k < AT_ONCE; k++) q.value[k] = (&z[0][0])[i * AT_ONCE + k];
+            *at(keep, stage, n, i) = q;
+        }
+    }
+    static __device__ __forceinline__ void get(T *keep, int stage, int n, typename layout<G>::columns &z) {
+#pragma unroll
+        for (int i = 0; i < QUADS; i++) {
+            const quad q = *at(keep, stage, n, i);
+#pragma unroll
+            for (int k = 0; k < AT_ONCE; k++) (&z[0][0])[i * AT_ONCE + k] = q.value[k];
+        }
+    }
+};
+
+/* Columns of tile n. */
+template <typename G> static __device__ __forceinline__ void take(const typename layout<G>::tile &z, int n, typename layout<G>::columns &out) {
+#pragma unroll
+    for (int m = 0; m < layout<G>::M_TILES; m++)
+#pragma unroll
+        for (int i = 0; i < 4; i++) out[m][i] = z[m][n][i];
+}
+
+/* A from Z, in place; what is needed going back is kept. */
+template <typename G> static __device__ __forceinline__ void hidden_forward(const shared_memory &s, int stage, typename layout<G>::tile &z, T *keep) {
+    typedef layout<G> L;
+#pragma unroll
+    for (int n = 0; n < L::N_TILES; n++) {
+        typename L::columns put;
+        take<G>(z, n, put);
+#pragma unroll
+        for (int e = 0; e < 2; e++) {
+            T v[VECTORS];
+            vectors_at(s, stage, L::column(n, e), v);
+#pragma unroll
+            for (int p = 0; p < L::LANE_POINTS; p++) {
+                T in[G::C], out[G::C], value[1];
+#pragma unroll
+                for (int c = 0; c < G::C; c++) in[c] = L::at(put, c, p, e);
+                G::remember(in, v, out, value);
+                L::at(put, 0, p, e) = value[0];
+#pragma unroll
+                for (int c = 0; c < G::C; c++) L::at(z, c, p, n, e) = out[c];
+            }
+        }
+        kept<G>::put(keep, stage, n, put);
+    }
+}
+
+/* A of a stage from what was kept of it, stored. */
+template <typename G> static __device__ __forceinline__ void recall(const shared_memory &s, int stage, T *keep, T up, element *to) {
+    typedef layout<G> L;
+#pragma unroll
+    for (int n = 0; n < L::N_TILES; n++) {
+        typename L::columns z, a;
+        kept<G>::get(keep, stage, n, z);
+#pragma unroll
+        for (int e = 0; e < 2; e++) {
+            T v[VECTORS];
+            vectors_at(s, stage, L::column(n, e), v);
+#pragma unroll
+            for (int p = 0; p < L::LANE_POINTS; p++) {
+                T in[G::C], out[G::C];
+#pragma unroll
+                for (int c = 0; c < G::C; c++) in[c] = L::at(z, c, p, e);
+                G::recall(in, v, out);
+#pragma unroll
+                for (int c = 0; c < G::C; c++) L::at(a, c, p, e) = out[c];
+            }
+        }
+#pragma unroll
+        for (int m = 0; m < L::M_TILES; m++)
+#pragma unroll
+            for (int h = 0; h < 2; h++)
+                store_pair<STRIDE, ROWS_PART>(to, L::first_row() + 16 * m + 8 * h + lane_row(), L::column(n, 0), a[m][2 * h], a[m][2 * h + 1], up);
+    }
+}
+
+/* dZ from what was kept and dA, over dA; stores the unit's part of the vectors' sums. */
+template <typename G> static __device__ __forceinline__ void hidden_backward(shared_memory &s, int stage, T *keep, typename layout<G>::tile &da) {
+    typedef layout<G> L;
+    T sum[VECTORS][L::N_TILES][2];
+#pragma unroll
+    for (int n = 0; n < L::N_TILES; n++) {
+        typename L::columns z;
+        kept<G>::get(keep, stage, n, z);
+#pragma unroll
+        for (int e = 0; e < 2; e++) {
+            T v[VECTORS];
+            vectors_at(s, stage, L::column(n, e), v);
+#pragma unroll
+            for (int p = 0; p < L::LANE_POINTS; p++) {
+                T in[G::C], seed[G::C], out[G::C], part[VECTORS];
+#pragma unroll
+                for (int c = 0; c < G::C; c++) {
+                    in[c] = L::at(z, c, p, e);
+                    seed[c] = L::at(da, c, p, n, e);
+                }
+                G::adjoint(in, v, seed, out, part);
+#pragma unroll
+                for (int c = 0; c < G::C; c++) L::at(da, c, p, n, e) = out[c];
+#pragma unroll
+                for (int k = 0; k < VECTORS; k++) sum[k][n][e] = p == 0 ? part[k] : sum[k][n][e] + part[k];
+            }
+        }
+    }
+#pragma unroll
+    for (int k = 0; k < VECTORS; k++) add_columns(sum[k], part_row(s, L::unit(), k), L::first_column());
+}
+
+/* ---- stage 0 ------------------------------------------------------------------------------------------------------------------ */
+
+static __device__ __forceinline__ void coordinates_at(const T *coordinate, int point, T (&x)[COORDINATES]) {
+#pragma unroll
+    for (int i = 0; i < COORDINATES; i++) x[i] = coordinate[i * POINTS_MOST + point];
+}
+static __device__ __forceinline__ void first_vectors_at(const shared_memory &s, int column, T (&v)[FIRST_VECTORS]) {
+#pragma unroll
+    for (int k = 0; k < FIRST_VECTORS; k++) v[k] = s.vector[k * VECTOR + column];
+}
+
+/* Jets of the first columns, each pair of a lane given to put(row, column, x0, x1); lane j gives column j of each of FIRST_BLOCKS blocks. */
+template <typename G, typename PUT> static __device__ __forceinline__ void first_columns(const shared_memory &s, const T *coordinate, PUT put) {
+    typedef layout<G> L;
+    for (int tile = L::split(); tile < padded(FIRST_LANES) / 8; tile += G::SPLITS) {
+        const int j = 8 * tile + lane_column();
+        T v[2][FIRST_VECTORS]; /* zeros beyond FIRST_LANES */
+        first_vectors_at(s, j, v[0]);
+        first_vectors_at(s, j + 1, v[1]);
+#pragma unroll
+        for (int p = 0; p < L::LANE_POINTS; p++) {
+            T x[COORDINATES], out[2][FIRST_BLOCKS * G::C];
+            coordinates_at(coordinate, L::point(p), x);
+            G::first(x, v[0], out[0]);
+            G::first(x, v[1], out[1]);
+#pragma unroll
+            for (int b = 0; b < FIRST_BLOCKS; b++)
+#pragma unroll
+                for (int c = 0; c < G::C; c++)
+                    if (j < FIRST_LANES) put(L::row(c, p), b * FIRST_LANES + j, out[0][b * G::C + c], j + 1 < FIRST_LANES ? out[1][b * G::C + c] : T(0));
+        }
+    }
+}
+
+static __device__ __forceinline__ void store_first(element *to, int row, int column, T x0, T x1, T up) {
+    if (FIRST_BLOCKS == 1 || FIRST_LANES % 2 == 0)
+        store_pair<STRIDE, ROWS_PART>(to, row, column, x0, x1, up);
+    else {
+        store_one<STRIDE, ROWS_PART>(to, row, column, x0, up);
+        if (column % FIRST_LANES + 1 < FIRST_LANES) store_one<STRIDE, ROWS_PART>(to, row, column + 1, x1, up);
+    }
+}
+
+/* A of stage 0, stored; its scale is found first, or known. */
+template <typename G> static __device__ __forceinline__ T first_scale(shared_memory &s, const T *coordinate) {
+    T largest = 0;
+    if constexpr (SCALED)
+        first_columns<G>(s, coordinate, [&](int, int, T x0, T x1) { largest = larger_magnitude(larger_magnitude(largest, x0), x1); });
+    return unit_scale<G>(s, largest);
+}
+template <typename G> static __device__ __forceinline__ void first_stored(const shared_memory &s, const T *coordinate, T up, element *to) {
+    first_columns<G>(s, coordinate, [&](int row, int column, T x0, T x1) { store_first(to, row, column, x0, x1, up); });
+}
+
+/* A of stage 0 in registers (FIRST_IN_TILE). */
+template <typename G> static __device__ __forceinline__ void first_forward(const shared_memory &s, const T *coordinate, typename layout<G>::tile &a) {
+    typedef layout<G> L;
+#pragma unroll
+    for (int n = 0; n < L::N_TILES; n++)
+#pragma unroll
+        for (int e = 0; e < 2; e++) {
+            T v[FIRST_VECTORS];
+            first_vectors_at(s, L::column(n, e), v);
+#pragma unroll
+            for (int p = 0; p < L::LANE_POINTS; p++) {
+                T x[COORDINATES], out[G::C];
+                coordinates_at(coordinate, L::point(p), x);
+                G::first(x, v, out);
+#pragma unroll
+                for (int c = 0; c < G::C; c++) L::at(a, c, p, n, e) = out[c];
+            }
+        }
+}
+
+/* The unit's part of the sums of the first stage's vectors from dA (FIRST_IN_TILE). */
+template <typename G> static __device__ __forceinline__ void first_backward(shared_memory &s, const T *coordinate, typename layout<G>::tile &da) {
+    typedef layout<G> L;
+    if constexpr (FIRST_TRAINED) {
+        T sum[FIRST_VECTORS][L::N_TILES][2];
+#pragma unroll
+        for (int n = 0; n < L::N_TILES; n++)
+#pragma unroll
+            for (int e = 0; e < 2; e++) {
+                T v[FIRST_VECTORS];
+                first_vectors_at(s, L::column(n, e), v);
+#pragma unroll
+                for (int p = 0; p < L::LANE_POINTS; p++) {
+                    T x[COORDINATES], seed[G::C], part[FIRST_VECTORS];
+                    coordinates_at(coordinate, L::point(p), x);
+#pragma unroll
+                    for (int c = 0; c < G::C; c++) seed[c] = L::at(da, c, p, n, e);
+                    G::first_adjoint(x, v, seed, part);
+#pragma unroll
+                    for (int k = 0; k < FIRST_VECTORS; k++) sum[k][n][e] = p == 0 ? part[k] : sum[k][n][e] + part[k];
+                }
+            }
+#pragma unroll
+        for (int k = 0; k < FIRST_VECTORS; k++) add_columns(sum[k], part_row(s, L::unit(), k), L::first_column());
+    }
+}
+
+/* ---- the turn: fields, residuals, their adjoint ------------------------------------------------------------------------------- */
+
+/* The last stage: raw fields from Z, each lane's part summed over the four lanes of a row. Z becomes what is kept of it. */
+template <typename G> static __device__ __forceinline__ void last_forward(shared_memory &s, typename layout<G>::tile &z) {
+    typedef layout<G> L;
+    T raw[L::LANE_POINTS][G::C][FIELDS];
+#pragma unroll
+    for (int n = 0; n < L::N_TILES; n++)
+#pragma unroll
+        for (int e = 0; e < 2; e++) {
+            T v[VECTORS];
+            vectors_at(s, HIDDEN, L::column(n, e), v);
+#pragma unroll
+            for (int p = 0; p < L::LANE_POINTS; p++) {
+                T in[G::C], out[G::C], value[1];
+#pragma unroll
+                for (int c = 0; c < G::C; c++) in[c] = L::at(z, c, p, n, e);
+                G::remember(in, v, out, value);
+                L::at(z, 0, p, n, e) = value[0];
+#pragma unroll
+                for (int f = 0; f < FIELDS; f++) {
+                    const T w = s.vector[(VECTOR_ROWS + f) * VECTOR + L::column(n, e)];
+#pragma unroll
+                    for (int c = 0; c < G::C; c++) raw[p][c][f] = n + e == 0 ? out[c] * w : fma(out[c], w, raw[p][c][f]);
+                }
+            }
+        }
+#pragma unroll
+    for (int p = 0; p < L::LANE_POINTS; p++)
+#pragma unroll
+        for (int c = 0; c < G::C; c++)
+#pragma unroll
+            for (int f = 0; f < FIELDS; f++) {
+                T sum = raw[p][c][f];
+                sum += __shfl_xor_sync(~0u, sum, 1);
+                sum += __shfl_xor_sync(~0u, sum, 2);
+                if (threadIdx.x % 4 == 0) s.raw[(L::split() * ROWS + L::row(c, p)) * FIELDS + f] = sum;
+            }
+}
+
+template <int SET> struct set_of; /* GEOMETRIC, RESIDUALS, TERM and residual() of a point set */
+
+/* One lane a point of the unit, in the unit's first warp. `valid`: points of the unit; the others repeat the last one and count for nothing. */
+template <typename G, int SET> static __device__ __forceinline__ void residuals(shared_memory &s, const T *coordinate, int valid) {
+    typedef layout<G> L;
+    typedef set_of<SET> S;
+    const int lane = threadIdx.x % 32, local = lane % L::UNIT_POINTS, warp = threadIdx.x / 32;
+    const bool counts = lane < valid && lane < L::UNIT_POINTS;
+    const int point = L::unit() * L::UNIT_POINTS + local, first = L::first_row() + local;
+    T x[S::GEOMETRIC], raw[G::C * FIELDS], scale[S::RESIDUALS], square[S::RESIDUALS], adjoint[G::C * FIELDS], bias[FIELDS];
+#pragma unroll
+    for (int k = 0; k < S::GEOMETRIC; k++) x[k] = coordinate[k * POINTS_MOST + point];
+#pragma unroll
+    for (int c = 0; c < G::C; c++)
+#pragma unroll
+        for (int f = 0; f < FIELDS; f++) {
+            T sum = 0;
+#pragma unroll
+            for (int split = 0; split < G::SPLITS; split++) sum += s.raw[(split * ROWS + first + c * L::UNIT_POINTS) * FIELDS + f];
+            raw[c * FIELDS + f] = sum;
+        }
+#pragma unroll
+    for (int k = 0; k < S::RESIDUALS; k++) scale[k] = s.scale[S::TERM + k];
+    S::residual(x, raw, s.bias, scale, square, adjoint, bias);
+    if (lane < L::UNIT_POINTS)
+#pragma unroll
+        for (int c = 0; c < G::C; c++)
+#pragma unroll
+            for (int f = 0; f < FIELDS; f++) s.adjoint[(first + c * L::UNIT_POINTS) * FIELDS + f] = counts ? adjoint[c * FIELDS + f] : T(0);
+#pragma unroll
+    for (int k = 0; k < S::RESIDUALS; k++) {
+        double sum = counts ? (double)square[k] : 0.0;
+#pragma unroll
+        for (int step = L::UNIT_POINTS / 2; step > 0; step /= 2) sum += __shfl_xor_sync(~0u, sum, step);
+        if (lane == 0) s.loss_sum[warp * TERMS + S::TERM + k] += sum;
+    }
+#pragma unroll
+    for (int f = 0; f < FIELDS; f++) {
+        T sum = counts ? bias[f] : T(0);
+#pragma unroll
+        for (int step = L::UNIT_POINTS / 2; step > 0; step /= 2) sum += __shfl_xor_sync(~0u, sum, step);
+        if (lane == 0) s.bias_sum[warp * FIELDS + f] += sum;
+    }
+}
+
+/* dZ of the last stage from the fields' adjoints, over what was kept of it; stores the unit's part of the sums of vectors and output weights. */
+template <typename G> static __device__ __forceinline__ void turn_back(shared_memory &s, typename layout<G>::tile &z) {
+    typedef layout<G> L;
+    T sum[FIELDS][L::N_TILES][2], vector_sum[VECTORS][L::N_TILES][2];
+#pragma unroll
+    for (int p = 0; p < L::LANE_POINTS; p++) {
+        T adjoint[G::C][FIELDS];
+#pragma unroll
+        for (int c = 0; c < G::C; c++)
+#pragma unroll
+            for (int f = 0; f < FIELDS; f++) adjoint[c][f] = s.adjoint[L::row(c, p) * FIELDS + f];
+#pragma unroll
+        for (int n = 0; n < L::N_TILES; n++)
+#pragma unroll
+            for (int e = 0; e < 2; e++) {
+                T v[VECTORS], in[G::C], a[G::C], da[G::C], out[G::C], part[VECTORS];
+                vectors_at(s, HIDDEN, L::column(n, e), v);
+#pragma unroll
+                for (int c = 0; c < G::C; c++) {
+                    in[c] = L::at(z, c, p, n, e);
+                    da[c] = 0;
+                }
+                G::recall(in, v, a);
+#pragma unroll
+                for (int f = 0; f < FIELDS; f++) {
+                    const T w = s.vector[(VECTOR_ROWS + f) * VECTOR + L::column(n, e)];
+                    T total = p == 0 ? T(0) : sum[f][n][e];
+#pragma unroll
+                    for (int c = 0; c < G::C; c++) {
+                        total = fma(a[c], adjoint[c][f], total);
+                        da[c] = f == 0 ? adjoint[c][f] * w : fma(adjoint[c][f], w, da[c]);
+                    }
+                    sum[f][n][e] = total;
+                }
+                G::adjoint(in, v, da, out, part);
+#pragma unroll
+                for (int c = 0; c < G::C; c++) L::at(z, c, p, n, e) = out[c];
+#pragma unroll
+                for (int k = 0; k < VECTORS; k++) vector_sum[k][n][e] = p == 0 ? part[k] : vector_sum[k][n][e] + part[k];
+            }
+    }
+#pragma unroll
+    for (int k = 0; k < VECTORS; k++) add_columns(vector_sum[k], part_row(s, L::unit(), TURN_PART + k), L::first_column());
+#pragma unroll
+    for (int f = 0; f < FIELDS; f++) add_columns(sum[f], part_row(s, L::unit(), TURN_PART + VECTORS + f), L::first_column());
+}
