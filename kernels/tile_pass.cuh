@@ -18,6 +18,7 @@
  *
  * Sums. A block adds its tiles, a fixed set in fixed order, into its own row of gradient partials; each element belongs to one thread.
  * Vectors (biases, first weights, output weights) are summed over the lanes of a unit, then over the units in their order. */
+
 /* ---- weight gradients --------------------------------------------------------------------------------------------------------- */
 
 /* A warp's tiles of dW from or to the block's row of partials. */
