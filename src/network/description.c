@@ -6,6 +6,8 @@
  */
 #include "network/description.h"
 
+#include <string.h>
+
 #include "core/memory.h"
 
 /* A program being put together. */
@@ -258,6 +260,25 @@ pinn_status pn_describe_uniform(const pn_pass *pass, const char *lowering, pn_un
     net.sum_vectors = (net.first_trained ? net.first_vectors : 0) + net.hidden * net.vectors + network->fields;
     *out = net;
     return PINN_OK;
+}
+
+pn_device_limits pn_limits_of(const char *architecture) {
+    return strcmp(architecture, "sm_80") == 0 ? (pn_device_limits){163 * 1024, 108} : (pn_device_limits){227 * 1024, 132};
+}
+
+size_t pn_most_channels(const pn_pass *pass) {
+    size_t most = 0;
+    for (size_t g = 0; g < pass->groups; g++)
+        if (pass->group[g].channels > most) most = pass->group[g].channels;
+    return most;
+}
+
+void pn_describe_order(const pn_pass *pass, size_t *order) {
+    size_t n = 0;
+    for (size_t channels = pn_most_channels(pass); channels > 0; channels--)
+        for (size_t g = 0; g < pass->groups; g++)
+            for (size_t m = 0; m < pass->members && pass->group[g].channels == channels; m++)
+                if (pass->member[m].group == g) order[n++] = m;
 }
 
 /* ---- residuals -------------------------------------------------------------------------------------------------------------- */

@@ -112,6 +112,17 @@ typedef struct pn_uniform {
 /* Errors: UNSUPPORTED, with the reason; `lowering`: its name in the message. */
 pinn_status pn_describe_uniform(const pn_pass *pass, const char *lowering, pn_uniform *out);
 
+typedef struct pn_device_limits {
+    size_t shared_bytes; /* of shared memory a block may have */
+    unsigned processors; /* multiprocessors */
+} pn_device_limits;
+/* Of an A100 for "sm_80", else of an H200: for checks that have no device. */
+pn_device_limits pn_limits_of(const char *architecture);
+
+/* Point sets as tiles run through them: most channels first, the sets of a group together. order: [pass->members]. */
+void pn_describe_order(const pn_pass *pass, size_t *order);
+size_t pn_most_channels(const pn_pass *pass);
+
 /* A hidden layer's programs for a lowering that keeps its input for the way back. Where outputs and adjoint need the value z of the input
  * in one elementary function only, that is kept in its place (tanh(z): its derivatives are polynomials in it), so that it is computed once.
  *   remember   in: Z [C], vectors      out: A [C], kept value

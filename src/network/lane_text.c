@@ -55,6 +55,40 @@ void pn_lane_set(const pn_pass *pass, const pn_member *member, size_t number, pn
     pn_text_string(text, "};\n\n");
 }
 
+void pn_lane_group(const pn_pass *pass, const pn_uniform *net, size_t g, const pn_kept *kept, const pn_lane_array size[2], const char *turn, pn_text *text) {
+    const pn_group *group = &pass->group[g];
+    const size_t channels = group->channels, blocks = pass->network->layer[0].blocks;
+    char first[PN_LANE_NAME], first_adjoint[PN_LANE_NAME], remember[PN_LANE_NAME], recall[PN_LANE_NAME], adjoint[PN_LANE_NAME];
+    const pn_lane_array x = {"x", pass->network->coordinates}, v0 = {"v", net->first_vectors}, a0 = {"a", blocks * channels};
+    const pn_lane_array z = {"z", channels}, v = {"v", net->vectors}, a = {"a", channels}, da = {"da", channels};
+    const pn_lane_array dz[] = {{"dz", channels}, {"sum", net->vectors}}, sum0 = {"sum", net->first_vectors}, value = {"kept", 1};
+    pn_lane_print(group->forward[0], "first", g, first, text);
+    if (net->first_trained) pn_lane_print(group->backward[0], "first_adjoint", g, first_adjoint, text);
+    pn_lane_print(kept->remember, "remember", g, remember, text);
+    pn_lane_print(kept->recall, "recall", g, recall, text);
+    pn_lane_print(kept->adjoint, "adjoint", g, adjoint, text);
+    pn_text_printf(text, "struct group%zu {\n    static constexpr int C = %zu, %s = %zu, %s = %zu;\n", g, channels, size[0].name, size[0].count, size[1].name,
+                   size[1].count);
+    pn_lane_wrapper(group->forward[0], "first", first, (const pn_lane_array[]){x, v0}, 2, &a0, 1, text);
+    if (net->first_trained) pn_lane_wrapper(group->backward[0], "first_adjoint", first_adjoint, (const pn_lane_array[]){x, v0, da}, 3, &sum0, 1, text);
+    pn_lane_wrapper(kept->remember, "remember", remember, (const pn_lane_array[]){z, v}, 2, (const pn_lane_array[]){a, value}, 2, text);
+    pn_lane_wrapper(kept->recall, "recall", recall, (const pn_lane_array[]){z, v}, 2, &a, 1, text);
+    pn_lane_wrapper(kept->adjoint, "adjoint", adjoint, (const pn_lane_array[]){z, v, da}, 3, dz, 2, text);
+    pn_text_printf(text, "    %s;\n};\n\n", turn);
+}
+
+void pn_lane_sets(const pn_pass *pass, const size_t *order, size_t g, const char *format, pn_text *text) {
+    for (size_t at = 0; at < pass->members; at++)
+        if (pass->member[order[at]].group == g) pn_text_printf(text, format, at, g, at);
+}
+
+void pn_lane_groups(const pn_pass *pass, const size_t *order, const char *format, pn_text *text) {
+    for (size_t at = 0; at < pass->members; at++) {
+        const size_t group = pass->member[order[at]].group;
+        if (at + 1 == pass->members || pass->member[order[at + 1]].group != group) pn_text_printf(text, format, at, group);
+    }
+}
+
 /* Said with the programs' text. */
 static pinn_status check_equal(const pn_program *a, const pn_program *b, const char *lowering) {
     pn_text one = {0}, other = {0};

@@ -23,6 +23,14 @@ void pn_lane_print(const pn_program *program, const char *kind, size_t number, c
 /* The residual of a point set: template <> struct set_of<NUMBER>. */
 void pn_lane_set(const pn_pass *pass, const pn_member *member, size_t number, pn_text *text);
 
+/* struct groupNUMBER: constants C and the two of `size`, the wrappers first, first_adjoint, remember, recall, adjoint after their lane functions,
+ * and `turn`, the declaration of what goes from its fields to their adjoints. */
+void pn_lane_group(const pn_pass *pass, const pn_uniform *net, size_t g, const pn_kept *kept, const pn_lane_array size[2], const char *turn, pn_text *text);
+/* A line for each of the group's sets: `format` takes the set's place in `order`, the group, and the place again. */
+void pn_lane_sets(const pn_pass *pass, const size_t *order, size_t g, const char *format, pn_text *text);
+/* A line for each group: `format` takes the place of the last of its sets in `order`, where they stand together, and the group. */
+void pn_lane_groups(const pn_pass *pass, const size_t *order, const char *format, pn_text *text);
+
 /* All hidden layers of a group run the same programs, or UNSUPPORTED: a kernel has one text for them. `lowering`: its name in the message. */
 pinn_status pn_lane_check_layers(const pn_pass *pass, const pn_group *group, const char *lowering);
 

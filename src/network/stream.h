@@ -11,11 +11,6 @@
 
 #include "network/description.h"
 
-typedef struct pn_stream_limits { /* of the device */
-    size_t shared_bytes; /* a block may have */
-    unsigned processors; /* multiprocessors */
-} pn_stream_limits;
-
 typedef struct pn_stream_group {
     unsigned units, row_warps; /* units of points a warp, warps one below the other */
     size_t points, rows;       /* of a tile */
@@ -55,7 +50,7 @@ typedef struct pn_stream_plan {
 
 /* `tiles`: rows (core/tiles.h), or NULL or "auto" = by an estimate. Errors: CONFIG for other texts; UNSUPPORTED, with the reason, when the network, its
  * point sets or the device don't fit. */
-pinn_status pn_stream_plan_create(const pn_pass *pass, const pn_stream_limits *limits, const char *tiles, pn_stream_plan *out);
+pinn_status pn_stream_plan_create(const pn_pass *pass, const pn_device_limits *limits, const char *tiles, pn_stream_plan *out);
 /* Makes the groups' programs: the kernels' text needs them, a plan's sizes don't. */
 pinn_status pn_stream_describe(const pn_pass *pass, pn_stream_plan *plan);
 void pn_stream_plan_free(pn_stream_plan *plan);

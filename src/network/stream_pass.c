@@ -189,7 +189,7 @@ static void streamed_destroy(pn_pass *pass) {
 static pinn_status streamed_create(pn_pass *pass) {
     pinn_status status;
     char architecture[PN_ARCHITECTURE_BYTES];
-    pn_stream_limits limits = {0};
+    pn_device_limits limits = {0};
     if (pinn_context_executor(pass->context) == PINN_EXECUTOR_CPU) return pn_fail(PINN_UNSUPPORTED, "no streamed pass: it runs on a GPU only");
     streamed *w = pn_allocate(1, sizeof *w);
     if (!w) return PN_NO_MEMORY("the network pass");
@@ -225,8 +225,7 @@ fail:
 }
 
 pinn_status pn_stream_check(const pn_pass *pass, const char *architecture, pn_compilation **out) {
-    /* of an A100 and an H200 */
-    const pn_stream_limits limits = strcmp(architecture, "sm_80") == 0 ? (pn_stream_limits){163 * 1024, 108} : (pn_stream_limits){227 * 1024, 132};
+    const pn_device_limits limits = pn_limits_of(architecture);
     pinn_status status;
     pn_stream_plan plan = {0};
     PN_TRY(pn_stream_plan_create(pass, &limits, NULL, &plan));

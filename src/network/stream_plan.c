@@ -105,21 +105,6 @@ static bool size_groups(const pn_pass *pass, pn_stream_plan *plan, size_t rows) 
     return plan->points_most <= 32 * plan->warps;
 }
 
-static void order_members(const pn_pass *pass, pn_stream_plan *plan) {
-    for (size_t i = 0; i < pass->members; i++) {
-        size_t at = i;
-        const pn_group *group = &pass->group[pass->member[i].group];
-        /* sets of a group stand together */
-        for (; at > 0; at--) {
-            const pn_group *before = &pass->group[pass->member[plan->order[at - 1]].group];
-            if (before->channels > group->channels || (before->channels == group->channels && before <= group)) break;
-            plan->order[at] = plan->order[at - 1];
-        }
-        plan->order[at] = i;
-    }
-    for (size_t i = 0; i < pass->members; i++) plan->columns_most = larger(plan->columns_most, pass->member[i].point_columns);
-}
-
 /* ---- memory ---------------------------------------------------------------------------------------------------------------------- */
 
 /* sizeof(shared_memory) in kernels/stream_pass.cuh, which checks it; with this many stages. */
@@ -134,11 +119,11 @@ static size_t shared_bytes(const pn_pass *pass, const pn_stream_plan *p, unsigne
 }
 
 /* Of one of the blocks of a multiprocessor, each of which costs RESERVED_BYTES beside. */
-static size_t shared_limit(const pn_stream_limits *limits, const pn_stream_plan *plan) {
+static size_t shared_limit(const pn_device_limits *limits, const pn_stream_plan *plan) {
     return (limits->shared_bytes + RESERVED_BYTES) / plan->residents / BYTES_ALIGNMENT * BYTES_ALIGNMENT - RESERVED_BYTES;
 }
 
-static void size_shared(const pn_pass *pass, const pn_stream_limits *limits, pn_stream_plan *plan) {
+static void size_shared(const pn_pass *pass, const pn_device_limits *limits, pn_stream_plan *plan) {
     const size_t slab = 2 * plan->parts * SLAB_ROWS * PN_STREAM_SIDE * 2;
     plan->stages = STAGES_MOST;
     while (plan->stages > STAGES_LEAST && shared_bytes(pass, plan, plan->stages) > shared_limit(limits, plan)) plan->stages--;
@@ -162,7 +147,7 @@ static double estimate_time(const pn_stream_plan *plan, unsigned processors) {
     return (rounds + 0.01 * share) * (fmax(products, stream) + pointwise + pauses) * (1 + 0.4 * excess * excess);
 }
 
-static bool size_tiles(const pn_pass *pass, const pn_stream_limits *limits, const pn_tile_rows *tile, pn_stream_plan *plan) {
+static bool size_tiles(const pn_pass *pass, const pn_device_limits *limits, const pn_tile_rows *tile, pn_stream_plan *plan) {
     plan->warps = tile->warps;
     plan->residents = tile->blocks;
     plan->about = tile->rows;
@@ -174,7 +159,7 @@ static bool size_tiles(const pn_pass *pass, const pn_stream_limits *limits, cons
 static size_t distance(size_t a, size_t b) { return a > b ? a - b : b - a; }
 
 /* Rows of a tile, warps and blocks: as asked for, or by the estimate. What is asked for comes first, where shapes differ in it. */
-static pinn_status choose_tiles(const pn_pass *pass, const pn_stream_limits *limits, const char *tiles, pn_stream_plan *plan) {
+static pinn_status choose_tiles(const pn_pass *pass, const pn_device_limits *limits, const char *tiles, pn_stream_plan *plan) {
     static const pn_tile_rows shape[] = {{0, 8, 1}, {0, 16, 1}, {0, 8, 2}};
     pn_tile_rows asked = {0}, best = {0};
     double best_time = INFINITY;
@@ -225,7 +210,7 @@ static void place_work(pn_stream_plan *p) {
     p->work_bytes = p->keep + p->blocks * (p->net.hidden - 1) * p->keep_tiles * 32 * p->warps * 16;
 }
 
-pinn_status pn_stream_plan_create(const pn_pass *pass, const pn_stream_limits *limits, const char *tiles, pn_stream_plan *out) {
+pinn_status pn_stream_plan_create(const pn_pass *pass, const pn_device_limits *limits, const char *tiles, pn_stream_plan *out) {
     pinn_status status;
     pn_stream_plan plan = {.group = pn_allocate(pass->groups, sizeof *plan.group), .order = pn_allocate(pass->members, sizeof *plan.order)};
     if (!plan.group || !plan.order) {
@@ -234,7 +219,8 @@ pinn_status pn_stream_plan_create(const pn_pass *pass, const pn_stream_limits *l
     }
     PN_TRY(read_network(pass, &plan));
     size_weights(pass, &plan);
-    order_members(pass, &plan);
+    pn_describe_order(pass, plan.order);
+    for (size_t i = 0; i < pass->members; i++) plan.columns_most = larger(plan.columns_most, pass->member[i].point_columns);
     PN_TRY(choose_tiles(pass, limits, tiles, &plan));
     const size_t sides = (plan.padded + PN_STREAM_SIDE - 1) / PN_STREAM_SIDE, first_sides = (plan.first_padded + PN_STREAM_SIDE - 1) / PN_STREAM_SIDE;
     plan.items = (unsigned)(first_sides * sides + (plan.net.hidden - 1) * sides * sides);

@@ -52,34 +52,14 @@ static void print_constants(const pn_pass *pass, const pn_stream_plan *p, pn_tex
 }
 
 static void print_group(const pn_pass *pass, const pn_stream_plan *plan, size_t g, pn_text *out) {
-    const pn_group *group = &pass->group[g];
-    const size_t channels = group->channels, blocks = pass->network->layer[0].blocks;
-    char first[PN_LANE_NAME], first_adjoint[PN_LANE_NAME], remember[PN_LANE_NAME], recall[PN_LANE_NAME], adjoint[PN_LANE_NAME];
-    const pn_kept *kept = &plan->group[g].kept;
-    pn_lane_print(group->forward[0], "first", g, first, out);
-    if (plan->net.first_trained) pn_lane_print(group->backward[0], "first_adjoint", g, first_adjoint, out);
-    pn_lane_print(kept->remember, "remember", g, remember, out);
-    pn_lane_print(kept->recall, "recall", g, recall, out);
-    pn_lane_print(kept->adjoint, "adjoint", g, adjoint, out);
-    const pn_lane_array x = {"x", pass->network->coordinates}, v0 = {"v", plan->net.first_vectors}, a0 = {"a", blocks * channels};
-    const pn_lane_array z = {"z", channels}, v = {"v", plan->net.vectors}, a = {"a", channels}, da = {"da", channels};
-    const pn_lane_array dz[] = {{"dz", channels}, {"sum", plan->net.vectors}}, sum0 = {"sum", plan->net.first_vectors}, value = {"kept", 1};
-    pn_text_printf(out, "struct group%zu {\n    static constexpr int C = %zu, UNITS = %u, ROW_WARPS = %u;\n", g, channels,
-                   plan->group[g].units, plan->group[g].row_warps);
-    pn_lane_wrapper(group->forward[0], "first", first, (const pn_lane_array[]){x, v0}, 2, &a0, 1, out);
-    if (plan->net.first_trained)
-        pn_lane_wrapper(group->backward[0], "first_adjoint", first_adjoint, (const pn_lane_array[]){x, v0, da}, 3, &sum0, 1, out);
-    pn_lane_wrapper(kept->remember, "remember", remember, (const pn_lane_array[]){z, v}, 2, (const pn_lane_array[]){a, value}, 2, out);
-    pn_lane_wrapper(kept->recall, "recall", recall, (const pn_lane_array[]){z, v}, 2, &a, 1, out);
-    pn_lane_wrapper(kept->adjoint, "adjoint", adjoint, (const pn_lane_array[]){z, v, da}, 3, dz, 2, out);
-    pn_text_string(out, "    static __device__ __forceinline__ void turn(int set, shared_memory &s, int valid);\n};\n\n");
+    const pn_stream_group *group = &plan->group[g];
+    pn_lane_group(pass, &plan->net, g, &group->kept, (const pn_lane_array[]){{"UNITS", group->units}, {"ROW_WARPS", group->row_warps}},
+                  "static __device__ __forceinline__ void turn(int set, shared_memory &s, int valid)", out);
 }
 
 static void print_turn(const pn_pass *pass, const pn_stream_plan *plan, size_t g, pn_text *out) {
     pn_text_printf(out, "__device__ __forceinline__ void group%zu::turn(int set, shared_memory &s, int valid) {\n", g);
-    for (size_t at = 0; at < pass->members; at++)
-        if (pass->member[plan->order[at]].group == g)
-            pn_text_printf(out, "    if (set == %zu) residuals<group%zu, %zu>(s, valid);\n", at, g, at);
+    pn_lane_sets(pass, plan->order, g, "    if (set == %zu) residuals<group%zu, %zu>(s, valid);\n", out);
     pn_text_string(out, "}\n\n");
 }
 
@@ -95,13 +75,7 @@ static void print_pass(const pn_pass *pass, const pn_stream_plan *plan, pn_text 
                         "    for (size tile = blockIdx.x; tile < a.tiles; tile += gridDim.x) {\n"
                         "        int set = 0;\n"
                         "        while (tile >= a.set[set].end) set++;\n");
-    /* sets of a group stand together */
-    for (size_t at = 0; at < pass->members; at++) {
-        const size_t group = pass->member[plan->order[at]].group;
-        if (at + 1 < pass->members && pass->member[plan->order[at + 1]].group == group) continue;
-        pn_text_printf(out, "        if (set <= %zu) {\n            run_tile<group%zu>(a, s, w, keep, set, tile);\n            continue;\n        }\n",
-                       at, group);
-    }
+    pn_lane_groups(pass, plan->order, "        if (set <= %zu) {\n            run_tile<group%zu>(a, s, w, keep, set, tile);\n            continue;\n        }\n", out);
     pn_text_string(out, "    }\n    copy_wait<0>();\n    end_block(a, s);\n}\n\n");
 }
 

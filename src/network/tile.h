@@ -10,11 +10,6 @@
 #include "core/tiles.h"
 #include "network/description.h"
 
-typedef struct pn_tile_limits { /* of the device */
-    size_t shared_bytes; /* a block may have */
-    unsigned processors; /* multiprocessors */
-} pn_tile_limits;
-
 typedef struct pn_tile_group {
     unsigned units, splits;
     size_t points, rows; /* of a tile */
@@ -39,7 +34,7 @@ typedef struct pn_tile_plan {
 } pn_tile_plan;
 
 /* `choice` NULL: by the table. Errors: UNSUPPORTED, with the reason, when the network, its point sets or the choice don't fit. */
-pinn_status pn_tile_plan_create(const pn_pass *pass, const pn_tile_limits *limits, const pn_tile_choice *choice, pn_tile_plan *out);
+pinn_status pn_tile_plan_create(const pn_pass *pass, const pn_device_limits *limits, const pn_tile_choice *choice, pn_tile_plan *out);
 /* Makes the programs of the plan's groups; while the pass is made. */
 pinn_status pn_tile_describe(const pn_pass *pass, pn_tile_plan *plan);
 void pn_tile_plan_free(pn_tile_plan *plan);
@@ -51,7 +46,7 @@ typedef struct pn_tile_candidate {
 
 /* The best choices by the model, at most `most`, the best first; returns how many. `plan`: one of pn_tile_plan_create for the pass, whose
  * sizes are overwritten. */
-size_t pn_tile_candidates(const pn_pass *pass, const pn_tile_limits *limits, pn_tile_plan *plan, pn_tile_candidate *best, size_t most);
+size_t pn_tile_candidates(const pn_pass *pass, const pn_device_limits *limits, pn_tile_plan *plan, pn_tile_candidate *best, size_t most);
 
 /* Begins to compile the kernel that a GPU of this architecture would run for the pass. Errors as of pn_tile_plan_create. */
 pinn_status pn_tile_check(const pn_pass *pass, const char *architecture, pn_compilation **out);

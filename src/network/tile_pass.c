@@ -136,7 +136,7 @@ static void tiled_destroy(pn_pass *pass) {
 static pinn_status tiled_create(pn_pass *pass) {
     pinn_status status;
     char architecture[PN_ARCHITECTURE_BYTES];
-    pn_tile_limits limits = {0};
+    pn_device_limits limits = {0};
     pn_tile_choice choice;
     bool given = false;
     tiled *w = pn_allocate(1, sizeof *w);
@@ -174,8 +174,7 @@ static pinn_status tiled_finish(pn_pass *pass) {
 }
 
 pinn_status pn_tile_check(const pn_pass *pass, const char *architecture, pn_compilation **out) {
-    /* of an A100 and an H200 */
-    const pn_tile_limits limits = strcmp(architecture, "sm_80") == 0 ? (pn_tile_limits){163 * 1024, 108} : (pn_tile_limits){227 * 1024, 132};
+    const pn_device_limits limits = pn_limits_of(architecture);
     pinn_status status;
     pn_tile_plan plan = {0};
     PN_TRY(pn_tile_plan_create(pass, &limits, NULL, &plan));
@@ -189,7 +188,7 @@ fail:
 
 pinn_status pn_pass_tilings(const pn_pass *pass, pn_pass_tiling *out, size_t most, size_t *count) {
     pinn_status status = PINN_OK;
-    pn_tile_limits limits;
+    pn_device_limits limits;
     pn_tile_candidate *best = NULL;
     pn_tile_group *group = NULL;
     *count = 0;

@@ -32,12 +32,6 @@ static size_t lane_registers(const pn_tile_plan *plan, size_t channels, unsigned
     return channels * unit_points(channels) / 16 * ((tiles + splits - 1) / splits) * 4;
 }
 
-static size_t most_channels(const pn_pass *pass) {
-    size_t most = 0;
-    for (size_t g = 0; g < pass->groups; g++) most = larger(most, pass->group[g].channels);
-    return most;
-}
-
 /* Units and splits of a group: the choice's for those with the most channels, for the others too if rows and registers allow (an odd
  * number of channels may need more splits and fewer units). False when a group does not fit. */
 static bool size_group(const pn_tile_plan *plan, size_t channels, bool most, size_t rows, size_t registers, pn_tile_group *out) {
@@ -59,7 +53,7 @@ static bool size_group(const pn_tile_plan *plan, size_t channels, bool most, siz
 }
 
 static bool size_groups(const pn_pass *pass, pn_tile_plan *plan) {
-    const size_t most = most_channels(pass), rows = plan->choice.units * unit_points(most) * most;
+    const size_t most = pn_most_channels(pass), rows = plan->choice.units * unit_points(most) * most;
     const size_t registers = larger(lane_registers(plan, most, plan->choice.splits), 32);
     plan->rows = plan->points_most = plan->units_most = plan->splits_most = 0;
     size_t keep = 0;
@@ -126,8 +120,8 @@ static void size_gradient(pn_tile_plan *plan) {
 }
 
 /* False when the choice does not fit the device. */
-static bool size_plan(const pn_pass *pass, const pn_tile_limits *limits, pn_tile_plan *plan) {
-    const size_t most = most_channels(pass), real = pn_real_bytes(pass->real) / sizeof(float);
+static bool size_plan(const pn_pass *pass, const pn_device_limits *limits, pn_tile_plan *plan) {
+    const size_t most = pn_most_channels(pass), real = pn_real_bytes(pass->real) / sizeof(float);
     plan->warps = plan->choice.units * plan->choice.splits;
     if (plan->warps > WARPS_MOST || plan->choice.splits > padded(plan->net.width) / 8) return false;
     const size_t registers = lane_registers(plan, most, plan->choice.splits) * real;
@@ -150,7 +144,7 @@ static bool size_plan(const pn_pass *pass, const pn_tile_limits *limits, pn_tile
 /* Relative time of a step. The constants were read off an H200: a warp's step of a product takes 4.5 cycles of the tensor cores for each of its
  * 16x8 tiles (three products at float32 accuracy), and the loads of its operands about as many instruction slots. */
 static double expected_time(const pn_pass *pass, const pn_tile_plan *plan) {
-    const size_t most = most_channels(pass), tiles = padded(plan->net.width) / 8;
+    const size_t most = pn_most_channels(pass), tiles = padded(plan->net.width) / 8;
     const double rounds = (double)((plan->tiles + plan->blocks - 1) / plan->blocks), warps = plan->warps;
     const double rows = (double)plan->rows, width = (double)padded(plan->net.width), stages = (double)plan->net.hidden;
     const double m = (double)(most * unit_points(most) / 16), n = (double)((tiles + plan->choice.splits - 1) / plan->choice.splits);
@@ -165,7 +159,7 @@ static double expected_time(const pn_pass *pass, const pn_tile_plan *plan) {
     return rounds * ((products + pointwise) / busy + barriers + traffic);
 }
 
-size_t pn_tile_candidates(const pn_pass *pass, const pn_tile_limits *limits, pn_tile_plan *plan, pn_tile_candidate *best, size_t most) {
+size_t pn_tile_candidates(const pn_pass *pass, const pn_device_limits *limits, pn_tile_plan *plan, pn_tile_candidate *best, size_t most) {
     const size_t tiles = padded(plan->net.width) / 8;
     size_t count = 0;
     for (unsigned units = 1; units <= WARPS_MOST; units++)
@@ -182,17 +176,8 @@ size_t pn_tile_candidates(const pn_pass *pass, const pn_tile_limits *limits, pn_
     return count;
 }
 
-/* Most channels first, the sets of a group together. */
-static void order_sets(const pn_pass *pass, size_t *order) {
-    size_t n = 0;
-    for (size_t channels = most_channels(pass); channels > 0; channels--)
-        for (size_t g = 0; g < pass->groups; g++)
-            for (size_t m = 0; m < pass->members && pass->group[g].channels == channels; m++)
-                if (pass->member[m].group == g) order[n++] = m;
-}
-
 /* Why a given choice was refused, from how far size_plan came. */
-static pinn_status misfit(const pn_tile_plan *plan, const pn_tile_limits *limits) {
+static pinn_status misfit(const pn_tile_plan *plan, const pn_device_limits *limits) {
     char text[PN_TILE_CHOICE_BYTES];
     pn_tile_choice_print(&plan->choice, text);
     if (plan->warps > WARPS_MOST)
@@ -205,7 +190,7 @@ static pinn_status misfit(const pn_tile_plan *plan, const pn_tile_limits *limits
     return pn_fail(PINN_UNSUPPORTED, "tiles of %s don't fit: they need more registers than a multiprocessor has, or share columns unevenly", text);
 }
 
-pinn_status pn_tile_plan_create(const pn_pass *pass, const pn_tile_limits *limits, const pn_tile_choice *choice, pn_tile_plan *out) {
+pinn_status pn_tile_plan_create(const pn_pass *pass, const pn_device_limits *limits, const pn_tile_choice *choice, pn_tile_plan *out) {
     pinn_status status;
     pn_tile_plan plan = {.group = pn_allocate(pass->groups, sizeof *plan.group), .order = pn_allocate(pass->members, sizeof *plan.order)};
     if (!plan.group || !plan.order) {
@@ -214,7 +199,7 @@ pinn_status pn_tile_plan_create(const pn_pass *pass, const pn_tile_limits *limit
     }
     PN_TRY(pn_describe_uniform(pass, "tiled", &plan.net));
     plan.halves = pass->real == PN_FLOAT32 && !pass->products_fma;
-    order_sets(pass, plan.order);
+    pn_describe_order(pass, plan.order);
     for (size_t m = 0; m < pass->members; m++) plan.columns_most = larger(plan.columns_most, pass->member[m].point_columns);
     if (choice) {
         plan.choice = *choice;

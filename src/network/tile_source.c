@@ -57,42 +57,15 @@ static void print_constants(const pn_pass *pass, const pn_tile_plan *p, pn_text 
 }
 
 static void print_group(const pn_pass *pass, const pn_tile_plan *plan, size_t g, pn_text *out) {
-    const pn_group *group = &pass->group[g];
-    const size_t channels = group->channels, blocks = pass->network->layer[0].blocks;
-    char first[PN_LANE_NAME], first_adjoint[PN_LANE_NAME], remember[PN_LANE_NAME], recall[PN_LANE_NAME], adjoint[PN_LANE_NAME];
-    const pn_kept *kept = &plan->group[g].kept;
-    pn_lane_print(group->forward[0], "first", g, first, out);
-    if (plan->net.first_trained) pn_lane_print(group->backward[0], "first_adjoint", g, first_adjoint, out);
-    pn_lane_print(kept->remember, "remember", g, remember, out);
-    pn_lane_print(kept->recall, "recall", g, recall, out);
-    pn_lane_print(kept->adjoint, "adjoint", g, adjoint, out);
-    const pn_lane_array x = {"x", pass->network->coordinates}, z = {"z", channels}, v = {"v", plan->net.vectors}, v0 = {"v", plan->net.first_vectors};
-    const pn_lane_array a0 = {"a", blocks * channels}, a = {"a", channels}, da = {"da", channels}, dz = {"dz", channels}, sum = {"sum", plan->net.vectors};
-    const pn_lane_array sum0 = {"sum", plan->net.first_vectors}, value = {"kept", 1};
-    pn_text_printf(out, "struct group%zu {\n    static constexpr int C = %zu, UNITS = %u, SPLITS = %u;\n", g, channels, plan->group[g].units,
-                   plan->group[g].splits);
-    pn_lane_wrapper(group->forward[0], "first", first, (const pn_lane_array[]){x, v0}, 2, &a0, 1, out);
-    if (plan->net.first_trained) pn_lane_wrapper(group->backward[0], "first_adjoint", first_adjoint, (const pn_lane_array[]){x, v0, da}, 3, &sum0, 1, out);
-    pn_lane_wrapper(kept->remember, "remember", remember, (const pn_lane_array[]){z, v}, 2, (const pn_lane_array[]){a, value}, 2, out);
-    pn_lane_wrapper(kept->recall, "recall", recall, (const pn_lane_array[]){z, v}, 2, &a, 1, out);
-    pn_lane_wrapper(kept->adjoint, "adjoint", adjoint, (const pn_lane_array[]){z, v, da}, 3, (const pn_lane_array[]){dz, sum}, 2, out);
-    pn_text_string(out, "    static __device__ void turn(int set, shared_memory &s, const T *coordinate, int valid);\n};\n\n");
+    const pn_tile_group *group = &plan->group[g];
+    pn_lane_group(pass, &plan->net, g, &group->kept, (const pn_lane_array[]){{"UNITS", group->units}, {"SPLITS", group->splits}},
+                  "static __device__ void turn(int set, shared_memory &s, const T *coordinate, int valid)", out);
 }
 
 static void print_turn(const pn_pass *pass, const pn_tile_plan *plan, size_t g, pn_text *out) {
     pn_text_printf(out, "__device__ void group%zu::turn(int set, shared_memory &s, const T *coordinate, int valid) {\n", g);
-    for (size_t at = 0; at < pass->members; at++)
-        if (pass->member[plan->order[at]].group == g)
-            pn_text_printf(out, "    if (set == %zu) residuals<group%zu, %zu>(s, coordinate, valid);\n", at, g, at);
+    pn_lane_sets(pass, plan->order, g, "    if (set == %zu) residuals<group%zu, %zu>(s, coordinate, valid);\n", out);
     pn_text_string(out, "}\n\n");
-}
-
-/* For each group: the last of its sets in the plan's order, where they stand together; `format` takes that and the group. */
-static void print_groups(const pn_pass *pass, const pn_tile_plan *plan, const char *format, pn_text *out) {
-    for (size_t at = 0; at < pass->members; at++) {
-        const size_t group = pass->member[plan->order[at]].group;
-        if (at + 1 == pass->members || pass->member[plan->order[at + 1]].group != group) pn_text_printf(out, format, at, group);
-    }
 }
 
 static void print_entry(const pn_pass *pass, const pn_tile_plan *plan, pn_text *out) {
@@ -104,7 +77,7 @@ static void print_entry(const pn_pass *pass, const pn_tile_plan *plan, pn_text *
                         "static __device__ void fetch_tile(const arguments &a, size tile, T *coordinate) {\n"
                         "    if (tile >= a.set[MEMBERS - 1].end) return;\n"
                         "    const int set = set_of_tile(a, tile);\n");
-    print_groups(pass, plan, "    if (set <= %zu) return fetch_points<group%zu>(a, set, tile, coordinate);\n", out);
+    pn_lane_groups(pass, plan->order, "    if (set <= %zu) return fetch_points<group%zu>(a, set, tile, coordinate);\n", out);
     pn_text_string(out, "}\n\n"
                         "extern \"C\" __global__ void __launch_bounds__(THREADS, 1) " PN_TILE_KERNEL "(const __grid_constant__ arguments a) {\n"
                         "    static_assert(sizeof(shared_memory) <= SHARED_BYTES, \"the plan counts as this text does\");\n"
@@ -117,7 +90,7 @@ static void print_entry(const pn_pass *pass, const pn_tile_plan *plan, pn_text *
                         "    for (size tile = blockIdx.x; tile < a.set[MEMBERS - 1].end; tile += gridDim.x, buffer ^= 1) {\n"
                         "        const int set = set_of_tile(a, tile);\n"
                         "        const place_in_tile at = {keep, gradient, s.coordinate[buffer], set, 0, tile == blockIdx.x};\n");
-    print_groups(pass, plan, "        if (set <= %zu) {\n            run_tile<group%zu>(a, s, at, tile);\n            continue;\n        }\n", out);
+    pn_lane_groups(pass, plan->order, "        if (set <= %zu) {\n            run_tile<group%zu>(a, s, at, tile);\n            continue;\n        }\n", out);
     pn_text_string(out, "    }\n    end_block(s, gradient, a.loss + blockIdx.x * TERMS);\n}\n");
 }
 

@@ -6,7 +6,7 @@
 static const pass_case burgers = {"burgers", 2, {"x", "t"}, 1, 1, {"u"}, "tanh", 64, 3, 0,
                                   {{4000, false, {"u_t + u*u_x - 0.01*u_xx"}}, {200, false, {"u"}}}};
 static const pass_case shallow = {"shallow", 1, {"x"}, -1, 1, {"u"}, "tanh", 16, 1, 0, {{100, false, {"u_x - 1"}}}};
-static const pn_tile_limits h200 = {227 * 1024, 132};
+static const pn_device_limits h200 = {227 * 1024, 132};
 
 static case_run r;
 
@@ -45,7 +45,7 @@ END_TEST
 
 static const struct {
     pn_tile_choice choice;
-    pn_tile_limits limits;
+    pn_device_limits limits;
     const char *reason;
 } misfits[] = {{{24, 8, true, true}, {227 * 1024, 132}, "at most 24"},
                {{1, 9, true, true}, {227 * 1024, 132}, "at most 8 splits"},
