@@ -24,6 +24,17 @@ template <int S> static __device__ __forceinline__ int place(int row, int column
     return row * S + ((column >> 3 ^ turn<S>(row)) << 3 | (column & 7));
 }
 
+static __device__ __forceinline__ unsigned shared_address(const void *p) { return (unsigned)__cvta_generic_to_shared(p); }
+template <int S> static __device__ __forceinline__ unsigned address_of(const element *array, int row, int column) {
+    return shared_address(array) + 2 * place<S>(row, column);
+}
+/* The address `chunks` further on in the row of `at`, where no digit of the chunk's number is carried: arrays begin at multiples of
+ * ARRAY_ALIGNMENT, so that the turned digits stand alone. One instruction, where place() takes several. */
+template <int S> static __device__ __forceinline__ unsigned further(unsigned at, int chunks) {
+    constexpr int turned = S % 64 == 0 ? 7 : S % 32 == 0 ? 3 : 1;
+    return (at ^ (unsigned)((chunks & turned) << 4)) + (unsigned)((chunks & ~turned) << 4);
+}
+
 /* ---- scales ------------------------------------------------------------------------------------------------------------------- */
 
 /* NaN doesn't count: it stays NaN at any scale. */
@@ -39,8 +50,6 @@ static __device__ __forceinline__ T scale_up(T largest) {
 static __device__ __forceinline__ T scale_down(T up) { return __uint_as_float((254u << 23) - __float_as_uint(up)); }
 
 /* ---- instructions ------------------------------------------------------------------------------------------------------------- */
-
-static __device__ __forceinline__ unsigned shared_address(const void *p) { return (unsigned)__cvta_generic_to_shared(p); }
 
 static __device__ __forceinline__ void load_fragment(unsigned (&r)[4], unsigned address) {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];" : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(address));
@@ -99,19 +108,38 @@ template <int M, int N> static __device__ __forceinline__ void pack(const T (&z)
                 if constexpr (PARTS == 2) p.lo[m][n / 2][n % 2 * 2 + h] = lo;
             }
 }
+/* Where a lane stores what it holds of a warp's rows, N tiles of columns. */
+template <int S, int PART, int N> struct lane_tiles {
+    static constexpr bool EVEN = (N & (N - 1)) == 0; /* first_column/8 is a multiple of N: no carry */
+    element *array;
+    int row, column;
+    unsigned at;
+    __device__ __forceinline__ lane_tiles(element *to, int first_row, int first_column)
+        : array(to), row(first_row + threadIdx.x % 32 / 4), column(first_column + threadIdx.x % 4 * 2), at(2 * place<S>(row, column)) {}
+    __device__ __forceinline__ unsigned *pair_at(int m, int n, int h) const {
+        const unsigned of_tile = EVEN ? further<S>(at, n) : 2 * place<S>(row, column + 8 * n);
+        return (unsigned *)((char *)array + of_tile + (16 * m + 8 * h) * S * 2);
+    }
+    __device__ __forceinline__ void put(int m, int n, int h, unsigned hi, unsigned lo) const {
+        unsigned *const to = pair_at(m, n, h);
+        *to = hi;
+        if constexpr (PARTS == 2) to[PART / 2] = lo;
+    }
+    __device__ __forceinline__ void put(int m, int n, int h, T x0, T x1, T up) const {
+        unsigned hi, lo = 0;
+        split(x0, x1, up, hi, lo);
+        put(m, n, h, hi, lo);
+    }
+};
 template <int S, int PART, int M, int N>
 static __device__ __forceinline__ void store_packed(const packed<M, N> &p, element *to, int first_row, int first_column) {
-    const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+    const lane_tiles<S, PART, N> lane(to, first_row, first_column);
 #pragma unroll
     for (int m = 0; m < M; m++)
 #pragma unroll
         for (int n = 0; n < N; n++)
 #pragma unroll
-            for (int h = 0; h < 2; h++) {
-                element *const at = &to[place<S>(first_row + 16 * m + 8 * h + g, first_column + 8 * n + 2 * t)];
-                *(unsigned *)at = p.hi[m][n / 2][n % 2 * 2 + h];
-                if constexpr (PARTS == 2) *(unsigned *)(at + PART) = p.lo[m][n / 2][n % 2 * 2 + h];
-            }
+            for (int h = 0; h < 2; h++) lane.put(m, n, h, p.hi[m][n / 2][n % 2 * 2 + h], PARTS == 2 ? p.lo[m][n / 2][n % 2 * 2 + h] : 0);
 }
 
 /* Where a product takes its left operand from. */
@@ -130,14 +158,11 @@ template <int M, int N> struct from_packed {
 };
 template <int M, int S, int PART> struct from_shared {
     static constexpr bool ROLLED = true; /* a loop of many steps stays in the instruction cache */
-    unsigned row, chunk;
-    __device__ __forceinline__ from_shared(const element *a, int first_row) {
-        const int lane = threadIdx.x % 32;
-        row = shared_address(a + (first_row + lane % 16) * S);
-        chunk = (unsigned)(lane / 16 ^ turn<S>(lane % 8));
-    }
+    unsigned first;
+    __device__ __forceinline__ from_shared(const element *a, int first_row)
+        : first(address_of<S>(a, first_row + threadIdx.x % 16, threadIdx.x % 32 / 16 * 8)) {}
     __device__ __forceinline__ void step(int k, unsigned (&hi)[M][4], unsigned (&lo)[M][4]) const {
-        const unsigned at = row + ((2 * k ^ chunk) << 4);
+        const unsigned at = further<S>(first, 2 * k);
 #pragma unroll
         for (int m = 0; m < M; m++) {
             load_fragment(hi[m], at + 16 * m * S * 2);
@@ -179,11 +204,10 @@ static __device__ __forceinline__ void product(const A &a, const element *w, int
     constexpr int PAIRS = (N + 1) / 2;
     const int lane = threadIdx.x % 32;
     unsigned at[PAIRS];
-    const unsigned chunk = (unsigned)(lane / 8 % 2 ^ turn<S>(lane % 8));
 #pragma unroll
     for (int p = 0; p < PAIRS; p++)
-        at[p] = shared_address(TRANSPOSED ? w + (first_column + 16 * p + lane / 16 * 8 + lane % 8) * S
-                                          : w + place<S>(lane % 16, first_column + 16 * p + lane / 16 * 8));
+        at[p] = TRANSPOSED ? address_of<S>(w, first_column + 16 * p + lane / 16 * 8 + lane % 8, lane / 8 % 2 * 8)
+                           : address_of<S>(w, lane % 16, first_column + 16 * p + lane / 16 * 8);
     clear(z);
 #pragma unroll(A::ROLLED && STEPS > 4 ? 4 : STEPS)
     for (int k = 0; k < STEPS; k++) {
@@ -193,8 +217,8 @@ static __device__ __forceinline__ void product(const A &a, const element *w, int
         for (int p = 0; p < PAIRS; p++) {
             unsigned b_hi[4], b_lo[4];
             if constexpr (TRANSPOSED) {
-                load_fragment(b_hi, at[p] + ((2 * k ^ chunk) << 4));
-                if constexpr (PARTS == 2) load_fragment(b_lo, at[p] + ((2 * k ^ chunk) << 4) + 2 * PART);
+                load_fragment(b_hi, further<S>(at[p], 2 * k));
+                if constexpr (PARTS == 2) load_fragment(b_lo, further<S>(at[p], 2 * k) + 2 * PART);
             } else {
                 load_transposed(b_hi, at[p] + 16 * k * S * 2);
                 if constexpr (PARTS == 2) load_transposed(b_lo, at[p] + (16 * k * S + PART) * 2);
@@ -218,9 +242,9 @@ static __device__ __forceinline__ void product_weights(const element *a, const e
     const int lane = threadIdx.x % 32;
     unsigned at_in[M], at_out[N / 2];
 #pragma unroll
-    for (int m = 0; m < M; m++) at_in[m] = shared_address(a + place<S>(lane / 16 * 8 + lane % 8, first_in + 16 * m + lane / 8 % 2 * 8));
+    for (int m = 0; m < M; m++) at_in[m] = address_of<S>(a, lane / 16 * 8 + lane % 8, first_in + 16 * m + lane / 8 % 2 * 8);
 #pragma unroll
-    for (int p = 0; p < N / 2; p++) at_out[p] = shared_address(dz + place<S>(lane % 16, first_out + 16 * p + lane / 16 * 8));
+    for (int p = 0; p < N / 2; p++) at_out[p] = address_of<S>(dz, lane % 16, first_out + 16 * p + lane / 16 * 8);
 #pragma unroll 1
     for (int unit = 0; unit < units; unit++) {
         T part[M][N][4];

@@ -20,14 +20,15 @@ constexpr int WEIGHTS = WEIGHTS_ALL ? WEIGHT_FIRST + (HIDDEN - 1) * WEIGHT_NEXT 
 constexpr int VECTOR = most(padded(FIRST_LANES), padded(WIDTH)); /* of vectors in shared memory; rows: first stage, hidden stages, output */
 constexpr int SUM_VECTORS = FIRST_TRAINED * FIRST_VECTORS + HIDDEN * VECTORS + FIELDS;
 constexpr int FIRST_SUM = FIRST_TRAINED * FIRST_VECTORS;
-/* Of a unit, summed at a time: those of a hidden or of the first stage, and, in places of their own, those of the turn. */
-constexpr int TURN_PART = VECTORS, PART_VECTORS = most(FIRST_SUM, 2 * VECTORS + FIELDS);
+/* A unit's sums of a stage's vectors wait for the block's next barrier: those of the stages in two places in turn, those of the turn in a third. */
+constexpr int STAGE_PART = most(VECTORS, FIRST_SUM), TURN_PART = 2 * STAGE_PART, PART_VECTORS = TURN_PART + VECTORS + FIELDS;
+__host__ __device__ constexpr int stage_part(int stage) { return stage % 2 * STAGE_PART; }
 constexpr int ROWS_PART = ROWS * STRIDE;
 
 struct shared_memory {
-    alignas(16) element a[PARTS * ROWS * STRIDE], b[PARTS * ROWS * STRIDE]; /* A, dZ */
+    alignas(ARRAY_ALIGNMENT) element a[PARTS * ROWS * STRIDE], b[PARTS * ROWS * STRIDE]; /* A, dZ */
     alignas(16) T keep[KEEP_SHARED && KEEP_BLOCK ? KEEP_BLOCK : 4];
-    alignas(16) element weight[PARTS * WEIGHTS];
+    alignas(ARRAY_ALIGNMENT) element weight[PARTS * WEIGHTS];
     T vector[(VECTOR_ROWS + FIELDS) * VECTOR];
     T part[UNITS_MOST * PART_VECTORS * VECTOR], sum[SUM_VECTORS * VECTOR];
     T raw[RAW_MOST * FIELDS], adjoint[ROWS * FIELDS], bias[FIELDS], scale[TERMS];
@@ -109,34 +110,46 @@ static __device__ __forceinline__ void fetch(const T *from, T *to) {
 }
 static __device__ __forceinline__ void await_fetched() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 
-/* Stage's weights as they are in memory, on their way to `to` without a wait. */
+/* Stage's weights as they are in memory, on their way to `to` without a wait. Blocks begin at different places, or all would ask the same
+ * lines of the second-level cache at a time. */
 static __device__ __forceinline__ void fetch_weights(const arguments &a, int stage, T *to) {
     const T *from = a.parameter + a.weight[stage - 1];
-    const int count = (stage == 1 ? FIRST : WIDTH) * WIDTH;
+    const int count = (stage == 1 ? FIRST : WIDTH) * WIDTH, quads = count * (int)sizeof(T) / 16;
     const unsigned target = (unsigned)__cvta_generic_to_shared(to);
-    if (((size)from & 15) == 0 && count * sizeof(T) % 16 == 0)
-#pragma unroll 1
-        for (int i = threadIdx.x; i < count * (int)sizeof(T) / 16; i += THREADS)
-            asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(target + 16 * i), "l"((const char *)from + 16 * i) : "memory");
-    else
+    if (((size)from & 15) == 0 && count * sizeof(T) % 16 == 0) {
+        const int shift = (int)((size)blockIdx.x * quads / gridDim.x);
+#pragma unroll 4
+        for (int i = threadIdx.x; i < quads; i += THREADS) {
+            const int at = 16 * (i + shift < quads ? i + shift : i + shift - quads);
+            asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(target + at), "l"((const char *)from + at) : "memory");
+        }
+    } else
 #pragma unroll 1
         for (int i = threadIdx.x; i < count; i += THREADS) fetch(from + i, to + i);
 }
 
-/* Zeros where rows and columns are padded. `up`: of this layer. */
-static __device__ __forceinline__ void place_weights(const T *from, int stage, element *to, T up) {
+/* Neighbouring values of an array that begins at a multiple of 16 bytes; as many as divide every row of weights. */
+constexpr int TOGETHER = WIDTH % 4 == 0 && sizeof(T) == 4 ? 4 : WIDTH % 2 == 0 ? 2 : 1;
+struct alignas(TOGETHER * sizeof(T)) together { T value[TOGETHER]; };
+
+/* Zeros where rows and columns are padded. `up`: of this layer. ALIGNED: `from` begins at a multiple of 16 bytes. */
+template <bool ALIGNED> static __device__ __forceinline__ void place_weights(const T *from, int stage, element *to, T up) {
     const int rows = stage == 1 ? FIRST : WIDTH, padded_rows = (stage == 1 ? FIRST_STEPS : WIDTH_STEPS) * K_STEP;
-    if constexpr (WIDTH % 2 == 0) {
-#pragma unroll(WEIGHTS_ALL ? 2 : 8) /* from shared memory, or from far away */
-        for (int i = threadIdx.x; i < padded_rows * (WIDTH / 2); i += THREADS) {
-            const int k = i / (WIDTH / 2), n = i % (WIDTH / 2) * 2;
-            const bool inside = k < rows;
-            store_pair<WEIGHT_STRIDE, WEIGHTS>(to, k, n, inside ? from[2 * i] : T(0), inside ? from[2 * i + 1] : T(0), up);
-        }
-    } else
-#pragma unroll 1
-        for (int i = threadIdx.x; i < padded_rows * WIDTH; i += THREADS)
-            store_one<WEIGHT_STRIDE, WEIGHTS>(to, i / WIDTH, i % WIDTH, i / WIDTH < rows ? from[i] : T(0), up);
+    constexpr int COUNT = WIDTH / TOGETHER;
+#pragma unroll(WEIGHTS_ALL ? 4 : 8) /* from shared memory, or from far away */
+    for (int i = threadIdx.x; i < padded_rows * COUNT; i += THREADS) {
+        const int k = i / COUNT, n = i % COUNT * TOGETHER;
+        together x = {};
+        if (k < rows && ALIGNED) x = *(const together *)&from[TOGETHER * i];
+        if (k < rows && !ALIGNED)
+#pragma unroll
+            for (int e = 0; e < TOGETHER; e++) x.value[e] = from[TOGETHER * i + e];
+        if constexpr (TOGETHER == 1)
+            store_one<WEIGHT_STRIDE, WEIGHTS>(to, k, n, x.value[0], up);
+        else
+#pragma unroll
+            for (int e = 0; e < TOGETHER; e += 2) store_pair<WEIGHT_STRIDE, WEIGHTS>(to, k, n + e, x.value[e], x.value[e + 1], up);
+    }
 }
 
 static __device__ __forceinline__ element *weights_of(shared_memory &s, int stage) {
@@ -148,41 +161,52 @@ static __device__ __forceinline__ T weight_up(const shared_memory &s, int stage)
 /* Weights of a stage wait where A and dZ will be. */
 constexpr int RAW_WEIGHTS = most(FIRST, WIDTH) * WIDTH, RAW_AT_ONCE = (int)(PARTS * 2 * ROWS * STRIDE * sizeof(element) / sizeof(T)) / RAW_WEIGHTS;
 
-/* All layers' scales, and the weights themselves (the first layer's if the others come later), as many layers at a time as there is room. */
+constexpr int AT_ONCE = RAW_AT_ONCE < HIDDEN ? RAW_AT_ONCE : HIDDEN;
+static_assert(AT_ONCE > 0, "room for a layer");
+
+static __device__ __forceinline__ T *raw_weights(shared_memory &s, int stage) { /* in s.a and s.b behind it */
+    return (T *)s.a + (stage - 1) % AT_ONCE * RAW_WEIGHTS;
+}
+static __device__ __forceinline__ void fetch_layers(const arguments &a, shared_memory &s, int first) {
+#pragma unroll 1
+    for (int stage = first; stage < first + AT_ONCE && stage <= HIDDEN; stage++) fetch_weights(a, stage, raw_weights(s, stage));
+}
+
+/* All layers' scales, and the weights themselves (the first layer's if the others come later), as many layers at a time as there is room.
+ * The first of them are on their way. */
 static __device__ void load_network(const arguments &a, shared_memory &s) {
-    constexpr int AT_ONCE = RAW_AT_ONCE < HIDDEN ? RAW_AT_ONCE : HIDDEN;
-    static_assert(AT_ONCE > 0, "room for a layer");
-    T *const raw = (T *)s.a; /* and s.b behind it */
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
 #pragma unroll 1
     for (int first = 1; first <= HIDDEN; first += AT_ONCE) {
         const int end = first + AT_ONCE <= HIDDEN ? first + AT_ONCE : HIDDEN + 1;
-#pragma unroll 1
-        for (int stage = first; stage < end; stage++) fetch_weights(a, stage, raw + (stage - first) * RAW_WEIGHTS);
+        if (first > 1) fetch_layers(a, s, first);
         await_fetched();
         __syncthreads();
         if constexpr (SCALED) {
 #pragma unroll 1
             for (int stage = first; stage < end; stage++) {
+                const T *raw = raw_weights(s, stage);
                 T largest = 0;
 #pragma unroll 4
-                for (int i = threadIdx.x; i < (stage == 1 ? FIRST : WIDTH) * WIDTH; i += THREADS)
-                    largest = larger_magnitude(largest, raw[(stage - first) * RAW_WEIGHTS + i]);
+                for (int i = threadIdx.x; i < (stage == 1 ? FIRST : WIDTH) * WIDTH / TOGETHER; i += THREADS) {
+                    const together x = *(const together *)&raw[TOGETHER * i];
+#pragma unroll
+                    for (int e = 0; e < TOGETHER; e++) largest = larger_magnitude(largest, x.value[e]);
+                }
                 largest = largest_of_warp(largest);
-                if (threadIdx.x % 32 == 0) s.largest[(stage - 1) * WARPS + threadIdx.x / 32] = largest;
+                if (lane == 0) s.largest[(stage - 1) * WARPS + warp] = largest;
             }
             __syncthreads();
 #pragma unroll 1
-            for (int stage = first + (int)threadIdx.x; stage < end; stage += THREADS) {
-                T largest = 0;
-#pragma unroll 1
-                for (int w = 0; w < WARPS; w++) largest = larger_magnitude(largest, s.largest[(stage - 1) * WARPS + w]);
-                s.weight_up[stage - 1] = scale_up(largest);
+            for (int stage = first + warp; stage < end; stage += WARPS) {
+                const T largest = largest_of_warp(lane < WARPS ? s.largest[(stage - 1) * WARPS + lane] : T(0));
+                if (lane == 0) s.weight_up[stage - 1] = scale_up(largest);
             }
             __syncthreads();
         }
 #pragma unroll 1
         for (int stage = first; stage < end && (WEIGHTS_ALL || stage == 1); stage++)
-            place_weights(raw + (stage - first) * RAW_WEIGHTS, stage, weights_of(s, stage), weight_up(s, stage));
+            place_weights<true>(raw_weights(s, stage), stage, weights_of(s, stage), weight_up(s, stage));
         __syncthreads();
     }
 }
@@ -191,6 +215,7 @@ static __device__ void load_network(const arguments &a, shared_memory &s) {
 static __device__ void fetch_tile(const arguments &a, size tile, T *coordinate);
 
 static __device__ void begin_block(const arguments &a, shared_memory &s) {
+    fetch_layers(a, s, 1);
     int4 *const from = (int4 *)s.weight, *const end = (int4 *)((char *)&s + SHARED_BYTES / 16 * 16);
 #pragma unroll 1
     for (int4 *at = from + threadIdx.x; at < end; at += THREADS) *at = int4{0, 0, 0, 0};
@@ -231,8 +256,8 @@ template <int COUNT> static __device__ __forceinline__ void halve(T *value, int 
     }
 }
 
-/* Stores the sum of value[n][e], a lane's summand for its columns, over the unit's points. */
-template <int N> static __device__ __forceinline__ void add_columns(T (&value)[N][2], T *sum, int first_column) {
+/* Stores `scale` times the sum of value[n][e], a lane's summand for its columns, over the unit's points. */
+template <int N> static __device__ __forceinline__ void add_columns(T (&value)[N][2], T scale, T *sum, int first_column) {
     T *const v = &value[0][0];
     if constexpr (N % 4 == 0) {
         halve<2 * N>(v, 16);
@@ -242,7 +267,7 @@ template <int N> static __device__ __forceinline__ void add_columns(T (&value)[N
         constexpr int LEFT = N / 4; /* values left, 2*LEFT to a half of what bit 4 shared */
         const int at = (lane >> 2 & 1) * LEFT;
 #pragma unroll
-        for (int i = 0; i < LEFT; i++) sum[first_column + 8 * (first + (at + i) / 2) + lane_column() + (at + i) % 2] = v[i];
+        for (int i = 0; i < LEFT; i++) sum[first_column + 8 * (first + (at + i) / 2) + lane_column() + (at + i) % 2] = v[i] * scale;
     } else {
 #pragma unroll
         for (int i = 0; i < 2 * N; i++)
@@ -250,16 +275,17 @@ template <int N> static __device__ __forceinline__ void add_columns(T (&value)[N
             for (int step = 4; step < 32; step *= 2) v[i] += __shfl_xor_sync(~0u, v[i], step);
         if (lane_row() == 0)
 #pragma unroll
-            for (int i = 0; i < 2 * N; i++) sum[first_column + 8 * (i / 2) + lane_column() + i % 2] = v[i];
+            for (int i = 0; i < 2 * N; i++) sum[first_column + 8 * (i / 2) + lane_column() + i % 2] = v[i] * scale;
     }
 }
 
-/* Adds the units' parts of `count` vectors, from part `from` on, to the block's sums, vector `first` on. Between two barriers of the block. */
+/* Adds the units' parts of `count` vectors, from part `from` on, to the block's sums, vector `first` on. Begins with the last threads: their
+ * warps have the least of a weight gradient. */
 static __device__ __forceinline__ void add_parts(shared_memory &s, int units, int from, int first, int count) {
 #pragma unroll 1
-    for (int i = threadIdx.x; i < count * VECTOR; i += THREADS) {
+    for (int i = THREADS - 1 - threadIdx.x; i < count * VECTOR; i += THREADS) {
         T sum = s.sum[first * VECTOR + i];
-#pragma unroll 1
+#pragma unroll
         for (int unit = 0; unit < units; unit++) sum += s.part[(unit * PART_VECTORS + from) * VECTOR + i];
         s.sum[first * VECTOR + i] = sum;
     }

@@ -21,32 +21,45 @@
 
 /* ---- weight gradients --------------------------------------------------------------------------------------------------------- */
 
-/* A warp's tiles of dW from or to the block's row of partials. */
-template <int COLUMNS, bool STORE>
-static __device__ __forceinline__ void exchange_weights(T (&dw)[GRADIENT_M][GRADIENT_N][4], T *gradient, int first_in, int first_out) {
+static __device__ __forceinline__ void add_pair(T *at, T x0, T x1) {
+#if __CUDA_ARCH__ >= 900
+    if constexpr (sizeof(T) == 4) {
+        asm volatile("red.global.add.v2.f32 [%0], {%1, %2};" ::"l"(at), "f"(x0), "f"(x1) : "memory");
+        return;
+    }
+#endif
+    atomicAdd(at, x0);
+    atomicAdd(at + 1, x1);
+}
+
+/* A warp's tiles of dW into the block's row of partials: stored, or added to what is there. The additions run in the second-level cache, so that
+ * nobody waits for them; each element is one thread's, so that their order is the tiles'. */
+template <int COLUMNS, bool ADD>
+static __device__ __forceinline__ void put_weights(const T (&dw)[GRADIENT_M][GRADIENT_N][4], T *gradient, int first_in, int first_out) {
+    constexpr bool WHOLE = COLUMNS % (16 * GRADIENT_M) == 0 && WIDTH % (8 * GRADIENT_N) == 0; /* no tile reaches beyond dW */
+    const int lane_in = first_in + lane_row(), lane_out = first_out + lane_column();
+    T *const lane = gradient + lane_in * WIDTH + lane_out;
 #pragma unroll
     for (int m = 0; m < GRADIENT_M; m++)
 #pragma unroll
         for (int h = 0; h < 2; h++)
 #pragma unroll
             for (int n = 0; n < GRADIENT_N; n++) {
-                const int in = first_in + 16 * m + 8 * h + lane_row(), out = first_out + 8 * n + lane_column();
-                T *const at = gradient + in * WIDTH + out, *const value = &dw[m][n][2 * h];
-                if (in >= COLUMNS || out >= WIDTH) continue;
+                const int in = 16 * m + 8 * h, out = 8 * n;
+                T *const at = lane + in * WIDTH + out;
+                const T x0 = dw[m][n][2 * h], x1 = dw[m][n][2 * h + 1];
+                if (!WHOLE && (lane_in + in >= COLUMNS || lane_out + out >= WIDTH)) continue;
                 if constexpr (WIDTH % 2 == 0) {
-                    if (STORE)
-                        *(pair *)at = pair{value[0], value[1]};
-                    else {
-                        const pair two = *(const pair *)at;
-                        value[0] = two.x;
-                        value[1] = two.y;
-                    }
+                    if (ADD)
+                        add_pair(at, x0, x1);
+                    else
+                        *(pair *)at = pair{x0, x1};
                 } else
-                    for (int e = 0; e < 2 && out + e < WIDTH; e++) {
-                        if (STORE)
-                            at[e] = value[e];
+                    for (int e = 0; e < 2 && lane_out + out + e < WIDTH; e++) {
+                        if (ADD)
+                            atomicAdd(at + e, e ? x1 : x0);
                         else
-                            value[e] = at[e];
+                            at[e] = e ? x1 : x0;
                     }
             }
 }
@@ -58,9 +71,11 @@ template <typename G, int COLUMNS> static __device__ __forceinline__ void add_we
         const int first_in = item % tiles_in * 16 * M, first_out = item / tiles_in * 8 * N;
         T dw[M][N][4];
         clear(dw);
-        if (!first_tile) exchange_weights<COLUMNS, false>(dw, gradient, first_in, first_out);
         product_weights<M, N, layout<G>::UNIT_ROWS, STRIDE, ROWS_PART>(s.a, s.b, G::UNITS, s.down, first_in, first_out, dw);
-        exchange_weights<COLUMNS, true>(dw, gradient, first_in, first_out);
+        if (first_tile)
+            put_weights<COLUMNS, false>(dw, gradient, first_in, first_out);
+        else
+            put_weights<COLUMNS, true>(dw, gradient, first_in, first_out);
     }
 }
 
@@ -127,17 +142,18 @@ template <typename G> static __device__ __forceinline__ void first_product(share
 static __device__ __forceinline__ void exchange_layer(const arguments &a, shared_memory &s, int stage) {
     if (WEIGHTS_ALL) return;
     __syncthreads();
-    place_weights(a.parameter + a.weight[stage - 1], stage, s.weight, weight_up(s, stage));
+    place_weights<false>(a.parameter + a.weight[stage - 1], stage, s.weight, weight_up(s, stage));
     __syncthreads();
 }
 
-/* Going back, before the block's barrier: dZ of `stage` (in z) and A of the stage below are stored. */
+/* Going back, z holds dZ/back of its unit, `back` a power of two: the adjoint is linear, so that products need not be scaled back, only sums.
+ * Before the block's barrier: dZ of `stage` and A of the stage below are stored. Returns the scale dZ is stored with. */
 template <typename G>
-static __device__ __forceinline__ T store_operands(shared_memory &s, const place_in_tile &at, int stage, const typename layout<G>::tile &z,
+static __device__ __forceinline__ T store_operands(shared_memory &s, const place_in_tile &at, int stage, T back, const typename layout<G>::tile &z,
                                                    packed<layout<G>::M_TILES, layout<G>::N_TILES> &p) {
     typedef layout<G> L;
     const T up = unit_scale<G>(s, largest_of(z)), a_up = SCALED ? s.a_up[(stage - 1) * UNITS_MOST + L::unit()] : T(1);
-    if (SCALED && threadIdx.x % (32 * G::SPLITS) == 0) s.down[L::unit()] = scale_down(up) * scale_down(a_up);
+    if (SCALED && threadIdx.x % (32 * G::SPLITS) == 0) s.down[L::unit()] = back * scale_down(up) * scale_down(a_up);
     pack(z, up, p);
     store_packed<STRIDE, ROWS_PART>(p, s.b, L::first_row(), L::first_column());
     if (stage > 1)
@@ -147,27 +163,30 @@ static __device__ __forceinline__ T store_operands(shared_memory &s, const place
     return up;
 }
 
-/* z: dZ of the stage below, or the first vectors' sums. */
+/* z: dZ/back of the stage below, or the first vectors' sums. `up`: of the stored dZ. Returns the new `back`. */
 template <typename G>
-static __device__ __forceinline__ void descend(shared_memory &s, const place_in_tile &at, int stage, T up,
-                                               const packed<layout<G>::M_TILES, layout<G>::N_TILES> &p, typename layout<G>::tile &z) {
+static __device__ __forceinline__ T descend(shared_memory &s, const place_in_tile &at, int stage, T back, T up,
+                                            const packed<layout<G>::M_TILES, layout<G>::N_TILES> &p, typename layout<G>::tile &z) {
     typedef layout<G> L;
     constexpr int M = L::M_TILES, N = L::N_TILES;
-    const T down = scale_down(up) * scale_down(weight_up(s, stage));
+    back *= scale_down(up) * scale_down(weight_up(s, stage));
     if constexpr (L::CHAINED)
-        product<M, N, WIDTH_STEPS, true, WEIGHT_STRIDE, WEIGHTS>(from_packed<M, N>{p}, weights_of(s, stage), 0, down, z);
+        product<M, N, WIDTH_STEPS, true, WEIGHT_STRIDE, WEIGHTS>(from_packed<M, N>{p}, weights_of(s, stage), 0, 1, z);
     else
         product<M, N, WIDTH_STEPS, true, WEIGHT_STRIDE, WEIGHTS>(from_shared<M, STRIDE, ROWS_PART>(s.b, L::first_row()), weights_of(s, stage),
-                                                                 L::first_column(), down, z);
+                                                                 L::first_column(), 1, z);
     if (stage > 1)
-        hidden_backward<G>(s, stage - 1, at.keep, z);
+        hidden_backward<G>(s, stage - 1, at.keep, back, stage_part(stage), z);
     else
-        first_backward<G>(s, at.coordinate, z);
+        first_backward<G>(s, at.coordinate, back, stage_part(stage), z);
+    return back;
 }
 
 template <typename G> static __device__ __forceinline__ void add_stage_weights(const shared_memory &s, const place_in_tile &at, int stage) {
-    if (stage == 1)
+    if (FIRST != WIDTH && stage == 1)
         add_weights<G, FIRST>(s, at.gradient, at.first_tile);
+    else if (FIRST == WIDTH) /* once in the text: instructions are short of cache */
+        add_weights<G, WIDTH>(s, at.gradient + (stage - 1) * WIDTH * WIDTH, at.first_tile);
     else
         add_weights<G, WIDTH>(s, at.gradient + GRADIENT_FIRST + (stage - 2) * WIDTH * WIDTH, at.first_tile);
 }
@@ -200,30 +219,29 @@ template <typename G> static __device__ __forceinline__ void run_tile(const argu
         unit_barrier<G>();
         turn_back<G>(s, z);
     }
+    T back = 1;
 #pragma unroll 1
     for (int stage = HIDDEN; stage >= 1; stage--) {
         packed<L::M_TILES, L::N_TILES> p;
         T up = 1;
-        if (active) up = store_operands<G>(s, at, stage, z, p);
+        if (active) up = store_operands<G>(s, at, stage, back, z, p);
         if (stage < HIDDEN) exchange_layer(a, s, stage);
-        __syncthreads(); /* A and dZ of all units are there */
-        if (stage == HIDDEN) add_parts(s, G::UNITS, TURN_PART, FIRST_SUM + (HIDDEN - 1) * VECTORS, VECTORS + FIELDS);
-        add_stage_weights<G>(s, at, stage);
-        if (active && (stage > 1 || FIRST_TRAINED)) descend<G>(s, at, stage, up, p, z);
-        __syncthreads(); /* before they are overwritten */
-        if (stage > 1)
-            add_parts(s, G::UNITS, 0, FIRST_SUM + (stage - 2) * VECTORS, VECTORS);
+        __syncthreads(); /* A and dZ of all units are there, and the vectors' parts of the stage before */
+        if (stage == HIDDEN)
+            add_parts(s, G::UNITS, TURN_PART, FIRST_SUM + (HIDDEN - 1) * VECTORS, VECTORS + FIELDS);
         else
-            add_parts(s, G::UNITS, 0, 0, FIRST_SUM);
+            add_parts(s, G::UNITS, stage_part(stage + 1), FIRST_SUM + (stage - 1) * VECTORS, VECTORS);
+        add_stage_weights<G>(s, at, stage);
+        if (active && (stage > 1 || FIRST_TRAINED)) back = descend<G>(s, at, stage, back, up, p, z);
+        __syncthreads(); /* before they are overwritten */
     }
-    if (WEIGHTS_ALL)
-        __syncthreads(); /* before the next tile's parts */
-    else
-        exchange_layer(a, s, 1);
+    add_parts(s, G::UNITS, stage_part(1), 0, FIRST_SUM); /* overwritten after the next tile's first barriers */
+    exchange_layer(a, s, 1);
 }
 
 /* The block's vectors, biases and losses. */
 static __device__ void end_block(shared_memory &s, T *gradient, double *loss) {
+    __syncthreads();
 #pragma unroll 1
     for (int i = threadIdx.x; i < SUM_VECTORS * WIDTH; i += THREADS) {
         const int k = i / WIDTH, j = i % WIDTH, f = k - FIRST_SUM - HIDDEN * VECTORS;

@@ -94,16 +94,25 @@ template <int M, int N> static __device__ __forceinline__ void pack(const T (&z)
 #pragma unroll
             for (int i = 0; i < 4; i++) p.value[m][n][i] = z[m][n][i];
 }
+/* Where a lane stores what it holds of a warp's rows, N tiles of columns. */
+template <int S, int PART, int N> struct lane_tiles {
+    element *array;
+    int row, column;
+    __device__ __forceinline__ lane_tiles(element *to, int first_row, int first_column)
+        : array(to), row(first_row + threadIdx.x % 32 / 4), column(first_column + threadIdx.x % 4 * 2) {}
+    __device__ __forceinline__ void put(int m, int n, int h, T x0, T x1, T up) const {
+        store_pair<S, PART>(array, row + 16 * m + 8 * h, column + 8 * n, x0, x1, up);
+    }
+};
 template <int S, int PART, int M, int N>
 static __device__ __forceinline__ void store_packed(const packed<M, N> &p, element *to, int first_row, int first_column) {
-    const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+    const lane_tiles<S, PART, N> lane(to, first_row, first_column);
 #pragma unroll
     for (int m = 0; m < M; m++)
 #pragma unroll
         for (int n = 0; n < N; n++)
 #pragma unroll
-            for (int h = 0; h < 2; h++)
-                store_pair<S, PART>(to, first_row + 16 * m + 8 * h + g, first_column + 8 * n + 2 * t, p.value[m][n][2 * h], p.value[m][n][2 * h + 1], 1);
+            for (int h = 0; h < 2; h++) lane.put(m, n, h, p.value[m][n][2 * h], p.value[m][n][2 * h + 1], 1);
 }
 
 template <int M, int N> struct from_packed; /* none: CHAINS is false */

@@ -71,6 +71,7 @@ template <typename G> static __device__ __forceinline__ void hidden_forward(cons
 /* A of a stage from what was kept of it, stored. */
 template <typename G> static __device__ __forceinline__ void recall(const shared_memory &s, int stage, T *keep, T up, element *to) {
     typedef layout<G> L;
+    const lane_tiles<STRIDE, ROWS_PART, L::N_TILES> lane(to, L::first_row(), L::first_column());
 #pragma unroll
     for (int n = 0; n < L::N_TILES; n++) {
         typename L::columns z, a;
@@ -93,12 +94,13 @@ template <typename G> static __device__ __forceinline__ void recall(const shared
         for (int m = 0; m < L::M_TILES; m++)
 #pragma unroll
             for (int h = 0; h < 2; h++)
-                store_pair<STRIDE, ROWS_PART>(to, L::first_row() + 16 * m + 8 * h + lane_row(), L::column(n, 0), a[m][2 * h], a[m][2 * h + 1], up);
+                lane.put(m, n, h, a[m][2 * h], a[m][2 * h + 1], up);
     }
 }
 
-/* dZ from what was kept and dA, over dA; stores the unit's part of the vectors' sums. */
-template <typename G> static __device__ __forceinline__ void hidden_backward(shared_memory &s, int stage, T *keep, typename layout<G>::tile &da) {
+/* dZ from what was kept and dA, over dA; both as parts of `back`. Stores the unit's part of the vectors' sums, at `part`. */
+template <typename G>
+static __device__ __forceinline__ void hidden_backward(shared_memory &s, int stage, T *keep, T back, int part, typename layout<G>::tile &da) {
     typedef layout<G> L;
     T sum[VECTORS][L::N_TILES][2];
 #pragma unroll
@@ -126,7 +128,7 @@ template <typename G> static __device__ __forceinline__ void hidden_backward(sha
         }
     }
 #pragma unroll
-    for (int k = 0; k < VECTORS; k++) add_columns(sum[k], part_row(s, L::unit(), k), L::first_column());
+    for (int k = 0; k < VECTORS; k++) add_columns(sum[k], back, part_row(s, L::unit(), part + k), L::first_column());
 }
 
 /* ---- stage 0 ------------------------------------------------------------------------------------------------------------------ */
@@ -203,8 +205,9 @@ template <typename G> static __device__ __forceinline__ void first_forward(const
         }
 }
 
-/* The unit's part of the sums of the first stage's vectors from dA (FIRST_IN_TILE). */
-template <typename G> static __device__ __forceinline__ void first_backward(shared_memory &s, const T *coordinate, typename layout<G>::tile &da) {
+/* The unit's part of the sums of the first stage's vectors from dA, given as parts of `back`, at `part` (FIRST_IN_TILE). */
+template <typename G>
+static __device__ __forceinline__ void first_backward(shared_memory &s, const T *coordinate, T back, int part, typename layout<G>::tile &da) {
     typedef layout<G> L;
     if constexpr (FIRST_TRAINED) {
         T sum[FIRST_VECTORS][L::N_TILES][2];
@@ -226,7 +229,7 @@ template <typename G> static __device__ __forceinline__ void first_backward(shar
                 }
             }
 #pragma unroll
-        for (int k = 0; k < FIRST_VECTORS; k++) add_columns(sum[k], part_row(s, L::unit(), k), L::first_column());
+        for (int k = 0; k < FIRST_VECTORS; k++) add_columns(sum[k], back, part_row(s, L::unit(), part + k), L::first_column());
     }
 }
 
@@ -315,9 +318,24 @@ template <typename G, int SET> static __device__ __forceinline__ void residuals(
     }
 }
 
+/* Hides from the compiler where values come from. */
+template <int M, int N> static __device__ __forceinline__ void forget(T (&z)[M][N][4]) {
+#pragma unroll
+    for (int m = 0; m < M; m++)
+#pragma unroll
+        for (int n = 0; n < N; n++)
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+                if constexpr (sizeof(T) == 4)
+                    asm volatile("" : "+f"(z[m][n][i]));
+                else
+                    asm volatile("" : "+d"(z[m][n][i]));
+}
+
 /* dZ of the last stage from the fields' adjoints, over what was kept of it; stores the unit's part of the sums of vectors and output weights. */
 template <typename G> static __device__ __forceinline__ void turn_back(shared_memory &s, typename layout<G>::tile &z) {
     typedef layout<G> L;
+    forget(z); /* or the compiler keeps what last_forward computed from it, in registers there are none of */
     T sum[FIELDS][L::N_TILES][2], vector_sum[VECTORS][L::N_TILES][2];
 #pragma unroll
     for (int p = 0; p < L::LANE_POINTS; p++) {
@@ -357,7 +375,7 @@ template <typename G> static __device__ __forceinline__ void turn_back(shared_me
             }
     }
 #pragma unroll
-    for (int k = 0; k < VECTORS; k++) add_columns(vector_sum[k], part_row(s, L::unit(), TURN_PART + k), L::first_column());
+    for (int k = 0; k < VECTORS; k++) add_columns(vector_sum[k], 1, part_row(s, L::unit(), TURN_PART + k), L::first_column());
 #pragma unroll
-    for (int f = 0; f < FIELDS; f++) add_columns(sum[f], part_row(s, L::unit(), TURN_PART + VECTORS + f), L::first_column());
+    for (int f = 0; f < FIELDS; f++) add_columns(sum[f], 1, part_row(s, L::unit(), TURN_PART + VECTORS + f), L::first_column());
 }

@@ -82,7 +82,7 @@ static void print_pass(const pn_pass *pass, const pn_stream_plan *plan, pn_text 
 pinn_status pn_stream_source(const pn_pass *pass, const pn_stream_plan *plan, pn_text *out) {
     pinn_status status = PINN_OK;
     print_constants(pass, plan, out);
-    pn_lane_prelude(out);
+    pn_lane_prelude(pass->tf32, out);
     for (size_t g = 0; g < pass->groups; g++) {
         PN_TRY(pn_lane_check_layers(pass, &pass->group[g], "streamed"));
         print_group(pass, plan, g, out);

@@ -48,6 +48,7 @@ static void print_constants(const pn_pass *pass, const pn_tile_plan *p, pn_text 
                     {"GRADIENT_VECTORS", p->net.first * p->net.width + (p->net.hidden - 1) * p->net.width * p->net.width},
                     {"GRADIENT_ROW", p->gradient_row},
                     {"SUM_ROWS", 64},
+                    {"ARRAY_ALIGNMENT", 128}, /* of arrays that products read, in bytes */
                     {"SHARED_BYTES", p->shared_bytes}};
     const char *real = pass->real == PN_FLOAT32 ? "float" : "double";
     pn_text_printf(out, "typedef unsigned long long size;\ntypedef %s T;\ntypedef %s2 pair;\n", real, real);
@@ -81,7 +82,7 @@ static void print_entry(const pn_pass *pass, const pn_tile_plan *plan, pn_text *
     pn_text_string(out, "}\n\n"
                         "extern \"C\" __global__ void __launch_bounds__(THREADS, 1) " PN_TILE_KERNEL "(const __grid_constant__ arguments a) {\n"
                         "    static_assert(sizeof(shared_memory) <= SHARED_BYTES, \"the plan counts as this text does\");\n"
-                        "    extern __shared__ __align__(16) unsigned char memory[];\n"
+                        "    extern __shared__ __align__(ARRAY_ALIGNMENT) unsigned char memory[];\n"
                         "    shared_memory &s = *(shared_memory *)memory;\n"
                         "    begin_block(a, s);\n"
                         "    T *const keep = KEEP_SHARED ? s.keep : a.keep + (size)blockIdx.x * KEEP_BLOCK;\n"
@@ -97,7 +98,7 @@ static void print_entry(const pn_pass *pass, const pn_tile_plan *plan, pn_text *
 pinn_status pn_tile_source(const pn_pass *pass, const pn_tile_plan *plan, pn_text *out) {
     pinn_status status = PINN_OK;
     print_constants(pass, plan, out);
-    pn_lane_prelude(out);
+    pn_lane_prelude(pass->tf32, out);
     for (size_t g = 0; g < pass->groups; g++) {
         PN_TRY(pn_lane_check_layers(pass, &pass->group[g], "tiled"));
         print_group(pass, plan, g, out);

@@ -59,8 +59,8 @@ pinn_status pn_grid_check(const pn_grid *grid, const void *const *in, void *cons
 void pn_grid_fill(const pn_grid *grid, const void *const *in, void *const *out, void *const *partial_real, double *const *partial_f64,
                   uint64_t *word);
 
-/* What lane functions call: once, before them. */
-void pn_lane_prelude(pn_text *out);
+/* What lane functions call: once, before them. `coarse`: elementary functions of networks as accurate as tf32 products, relative 2^-14. */
+void pn_lane_prelude(bool coarse, pn_text *out);
 /* A device function: static __device__ __forceinline__ void NAME(const T x.., T &y..), T float or double: the inputs used, then all
  * outputs, sums as one lane's summand. Pure: reads all, then writes. */
 void pn_lane_source(const pn_program *program, const char *name, pn_text *out);

@@ -106,19 +106,33 @@ static void print_instruction(const pn_program *p, const pn_instruction *i, pn_t
 /* Elementary functions of networks' lanes, short and as far as can be without branches, so that columns overlap.
  *   tanh, within 4 units in the last place: |x| < 0.55: x + x^3 P(x^2), P fitted for the least relative error; else (1 - e)/(1 + e),
  *         e = 2^(-2 log2(e) |x|)
+ *         coarse, within 2^-14: |x| < 2^-7: x; else 2/(1 + 2^(-2 log2(e) x)) - 1
  *   sin, cos, within 2 units: x - q pi/2 in three parts (Cody and Waite 1980), then the polynomials of Cephes (Moshier 1989) on
  *         [-pi/4, pi/4]; where that loses digits, far from zero, CUDA's own function, called rather than inlined */
 static const char lane_prelude[] =
-    "[[maybe_unused]] static __device__ __forceinline__ float lane_tanhf(float x) {\n"
-    "    const float magnitude = fabsf(x), square = x * x;\n"
-    "    float e, r, p = fmaf(0x1.0d502ep-6f, square, -0x1.af7ccap-5f);\n"
+    "static __device__ __forceinline__ float lane_exp2(float x) {\n"
+    "    float y;\n"
     "#ifdef __CUDA_ARCH__\n"
-    "    asm(\"ex2.approx.ftz.f32 %0, %1;\" : \"=f\"(e) : \"f\"(magnitude * -0x1.715476p+1f));\n"
-    "    asm(\"rcp.approx.ftz.f32 %0, %1;\" : \"=f\"(r) : \"f\"(1.0f + e));\n"
+    "    asm(\"ex2.approx.ftz.f32 %0, %1;\" : \"=f\"(y) : \"f\"(x));\n"
     "#else\n"
-    "    e = exp2f(magnitude * -0x1.715476p+1f);\n"
-    "    r = 1.0f / (1.0f + e);\n"
+    "    y = exp2f(x);\n"
     "#endif\n"
+    "    return y;\n"
+    "}\n"
+    "static __device__ __forceinline__ float lane_reciprocal(float x) {\n"
+    "    float y;\n"
+    "#ifdef __CUDA_ARCH__\n"
+    "    asm(\"rcp.approx.ftz.f32 %0, %1;\" : \"=f\"(y) : \"f\"(x));\n"
+    "#else\n"
+    "    y = 1.0f / x;\n"
+    "#endif\n"
+    "    return y;\n"
+    "}\n"
+    "[[maybe_unused]] static __device__ __forceinline__ float lane_tanhf(float x) {\n"
+    "    if (LANE_COARSE) return fabsf(x) < 0x1p-7f ? x : fmaf(2.0f, lane_reciprocal(1.0f + lane_exp2(x * -0x1.715476p+1f)), -1.0f);\n"
+    "    const float magnitude = fabsf(x), square = x * x;\n"
+    "    const float e = lane_exp2(magnitude * -0x1.715476p+1f), r = lane_reciprocal(1.0f + e);\n"
+    "    float p = fmaf(0x1.0d502ep-6f, square, -0x1.af7ccap-5f);\n"
     "    p = fmaf(p, square, 0x1.10cef6p-3f);\n"
     "    p = fmaf(p, square, -0x1.555452p-2f);\n"
     "    return magnitude < 0.55f ? fmaf(p * square, x, x) : copysignf((1.0f - e) * r, x);\n"
@@ -144,7 +158,10 @@ static const char lane_prelude[] =
     "[[maybe_unused]] static __device__ __forceinline__ double lane_sin(double x) { return sin(x); }\n"
     "[[maybe_unused]] static __device__ __forceinline__ double lane_cos(double x) { return cos(x); }\n\n";
 
-void pn_lane_prelude(pn_text *out) { pn_text_string(out, lane_prelude); }
+void pn_lane_prelude(bool coarse, pn_text *out) {
+    pn_text_printf(out, "constexpr bool LANE_COARSE = %s;\n", coarse ? "true" : "false");
+    pn_text_string(out, lane_prelude);
+}
 
 void pn_lane_source(const pn_program *p, const char *name, pn_text *out) {
     const char *between = "";
@@ -352,7 +369,7 @@ pinn_status pn_kernel_source(const char *name, const pn_program *const *program,
     if (!group) return PN_NO_MEMORY("a kernel's text");
     size_t *sections = group + count; /* of each group */
     const size_t groups = pn_kernel_groups(program, count, group);
-    pn_lane_prelude(out);
+    pn_lane_prelude(false, out);
     pn_text_string(out, prelude);
     for (size_t i = 0; i < count; i++)
         if (sections[group[i]]++ == 0) {
