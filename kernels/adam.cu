@@ -3,6 +3,8 @@
  * itself, and the ninth warp of the first block ends the step: words, loop, event row. */
 #include "kernels/adam.h"
 
+#include "graph/overlap.h"
+
 #define THREADS (PN_ADAM_LANES + PN_SUM_LANES)
 #define SQUARES_BATCH 4 /* squares a thread loads at once: all there may be */
 #define TERMS_BATCH 8
@@ -124,6 +126,7 @@ static __global__ void __launch_bounds__(THREADS) adam_kernel(pn_adam_arguments 
     uint64_t i = (uint64_t)blockIdx.x * PN_ADAM_LANES + thread;
     element<real> x = {};
 
+    pn_await_last();
     if (updates) {
         x = load(p, n, i); /* while the squares add up */
         const double sum = pn_sum_fold(pn_sum_strided<PN_ADAM_LANES, SQUARES_BATCH, 1>(p.squares, 1, thread, (unsigned)a.squares));
@@ -148,22 +151,20 @@ static __global__ void __launch_bounds__(THREADS) adam_kernel(pn_adam_arguments 
 }
 
 template <typename real>
-static void launch(const pinn_run *run, const pn_adam_arguments *a) {
-    const planes<real> p = {(const real *)run->read[0],     (const double *)run->read[1],
+static pinn_status launch(const pinn_run *run, const pn_adam_arguments *arguments) {
+    pn_adam_arguments a = *arguments;
+    planes<real> p = {(const real *)run->read[0],     (const double *)run->read[1],
                             (const double *)run->read[2],   (const pn_finish_rates *)run->read[3],
                             (const pn_hyper *)run->read[4], (real *)run->write[0],
                             (real *)run->write[1],          (pn_words *)run->write[2],
                             (double *)run->write[3],        (pn_loop *)run->write[4]};
-    const uint64_t needed = (a->parameters + PN_ADAM_LANES - 1) / PN_ADAM_LANES;
+    const uint64_t needed = (a.parameters + PN_ADAM_LANES - 1) / PN_ADAM_LANES;
     const unsigned blocks = needed < MOST_BLOCKS ? (unsigned)needed : MOST_BLOCKS;
-    adam_kernel<real><<<blocks, THREADS, 0, (cudaStream_t)run->stream>>>(*a, p);
+    void *argument[] = {&a, &p};
+    return pn_launch_overlapping((const void *)adam_kernel<real>, blocks, THREADS, 0, run->stream, argument);
 }
 
 extern "C" pinn_status pn_adam_cuda(const pinn_run *run) {
     const pn_adam_arguments *a = (const pn_adam_arguments *)run->arguments;
-    if (a->real == PN_FLOAT32)
-        launch<float>(run, a);
-    else
-        launch<double>(run, a);
-    return pn_launch_check("adam");
+    return a->real == PN_FLOAT32 ? launch<float>(run, a) : launch<double>(run, a);
 }

@@ -31,6 +31,15 @@
 #endif
 
 #ifdef __CUDACC__
+/* By every thread of a kernel launched by pn_launch_overlapping (graph/overlap.h), before it reads or writes memory that other kernels write
+ * or read. The kernel after it may begin from here on; it waits for this one in the same way. */
+static __device__ __forceinline__ void pn_await_last() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
 /* Turns a failed launch into an error that names the kernel. A failure while a kernel runs shows at the next wait instead. */
 static inline pinn_status pn_launch_check(const char *kernel) {
     cudaError_t error = cudaGetLastError();

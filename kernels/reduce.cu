@@ -3,10 +3,11 @@
  * of few rows, all of them. */
 #include "kernels/reduce.h"
 
+#include "graph/overlap.h"
+
 #define WARPS 8
 #define THREADS (WARPS * PN_SUM_LANES)
-#define TILE_BATCH 32 /* rows a warp loads at once */
-#define MANY_BATCH 20 /* the same where registers for four blocks a multiprocessor count more */
+#define TILE_BATCH 20 /* rows a warp loads at once: a row of every multiprocessor, and registers for four blocks each */
 #define TERM_BATCH 8  /* rows a lane loads at once */
 
 static_assert(PN_REDUCE_LANES == 2 * WARPS, "a warp is two lanes of rows");
@@ -55,12 +56,12 @@ static __device__ __forceinline__ double store_column(const pn_reduce_tile &tile
 }
 
 /* A tile by all warps. A barrier; the first warp returns the tile's square, the others may go on to write other memory than `part`. */
-template <unsigned batch, typename real>
+template <typename real>
 static __device__ __forceinline__ double tile_by_block(const pn_reduce_tile &tile, const real *__restrict__ partial, real *__restrict__ gradient,
                                                        double (&part)[WARPS][PN_SUM_LANES]) {
     const unsigned warp = threadIdx.x / PN_SUM_LANES, x = threadIdx.x % PN_SUM_LANES;
     part[warp][x] =
-        pn_sum_strided<WARPS, batch, 2>(partial + tile.offset + x, tile.stride, warp, x < tile.count ? tile.rows : 0);
+        pn_sum_strided<WARPS, TILE_BATCH, 2>(partial + tile.offset + x, tile.stride, warp, x < tile.count ? tile.rows : 0);
     __syncthreads();
     return warp > 0 ? 0 : pn_sum_fold(store_column(tile, x, pn_sum_fold_eight(&part[0][x], PN_SUM_LANES), gradient));
 }
@@ -104,7 +105,7 @@ static __device__ void square_of_many(uint64_t b, uint64_t tiles, const real *__
         for (unsigned k = 0; k < WARPS; k++) {
             double next = square[k];
             if (tall[k]) {
-                next = tile_by_block<MANY_BATCH>(table[first + k * PN_REDUCE_SQUARES], partial, gradient, part[turn]);
+                next = tile_by_block(table[first + k * PN_REDUCE_SQUARES], partial, gradient, part[turn]);
                 turn ^= 1;
             }
             total += next;
@@ -115,10 +116,10 @@ static __device__ void square_of_many(uint64_t b, uint64_t tiles, const real *__
 }
 
 template <typename real>
-static __device__ void square_of_one(uint64_t b, const real *__restrict__ partial, const pn_reduce_tile *__restrict__ table,
-                                     real *__restrict__ gradient, double *__restrict__ squares) {
+static __device__ void square_of_one(uint64_t b, const pn_reduce_tile &tile, const real *__restrict__ partial, real *__restrict__ gradient,
+                                     double *__restrict__ squares) {
     __shared__ double part[WARPS][PN_SUM_LANES];
-    const double square = tile_by_block<TILE_BATCH>(table[b], partial, gradient, part);
+    const double square = tile_by_block(tile, partial, gradient, part);
     if (threadIdx.x == 0) squares[b] = square;
 }
 
@@ -140,11 +141,15 @@ struct planes {
 
 /* many: more tiles than squares. */
 template <typename real, bool many>
-static __global__ void __launch_bounds__(THREADS, many ? 4 : 1) reduce_kernel(pn_reduce_arguments a, unsigned term_blocks, planes<real> p) {
-    if (many && blockIdx.x > term_blocks)
-        square_of_many<real>(blockIdx.x - term_blocks - 1, a.tiles, p.partial, p.tiles, p.gradient, p.squares);
-    else if (blockIdx.x > term_blocks)
-        square_of_one<real>(blockIdx.x - term_blocks - 1, p.partial, p.tiles, p.gradient, p.squares);
+static __global__ void __launch_bounds__(THREADS, 4) reduce_kernel(pn_reduce_arguments a, unsigned term_blocks, planes<real> p) {
+    const bool squares = blockIdx.x > term_blocks;
+    const uint64_t b = squares ? blockIdx.x - term_blocks - 1 : 0;
+    const pn_reduce_tile tile = !many && squares ? p.tiles[b] : pn_reduce_tile{}; /* no kernel writes the table: no need to wait */
+    pn_await_last();
+    if (many && squares)
+        square_of_many<real>(b, a.tiles, p.partial, p.tiles, p.gradient, p.squares);
+    else if (squares)
+        square_of_one<real>(b, tile, p.partial, p.gradient, p.squares);
     else if (blockIdx.x > 0)
         term_loss((blockIdx.x - 1) * WARPS + threadIdx.x / PN_SUM_LANES, a.terms, p.loss_partial, p.columns, p.weight, p.losses);
     else
@@ -152,26 +157,22 @@ static __global__ void __launch_bounds__(THREADS, many ? 4 : 1) reduce_kernel(pn
 }
 
 template <typename real>
-static void launch(const pinn_run *run, const pn_reduce_arguments *a) {
-    const planes<real> p = {(const real *)run->read[0],     (const pn_reduce_tile *)run->read[1],
+static pinn_status launch(const pinn_run *run, const pn_reduce_arguments *arguments) {
+    pn_reduce_arguments a = *arguments;
+    planes<real> p = {(const real *)run->read[0],     (const pn_reduce_tile *)run->read[1],
                             (const double *)run->read[2],   (const pn_reduce_column *)run->read[3],
                             (const double *)run->read[4],   (const pn_hyper *)run->read[5],
                             (const pn_words *)run->read[6], (const pn_loop *)run->read[7],
                             (real *)run->write[0],          (double *)run->write[1],
                             (double *)run->write[2],        (pn_finish_rates *)run->write[3]};
-    const unsigned term_blocks = (unsigned)((a->terms + WARPS - 1) / WARPS);
-    const unsigned blocks = 1 + term_blocks + (unsigned)pn_reduce_squares(a->tiles);
-    if (a->tiles > PN_REDUCE_SQUARES)
-        reduce_kernel<real, true><<<blocks, THREADS, 0, (cudaStream_t)run->stream>>>(*a, term_blocks, p);
-    else
-        reduce_kernel<real, false><<<blocks, THREADS, 0, (cudaStream_t)run->stream>>>(*a, term_blocks, p);
+    unsigned term_blocks = (unsigned)((a.terms + WARPS - 1) / WARPS);
+    const unsigned blocks = 1 + term_blocks + (unsigned)pn_reduce_squares(a.tiles);
+    const void *const kernel = a.tiles > PN_REDUCE_SQUARES ? (const void *)reduce_kernel<real, true> : (const void *)reduce_kernel<real, false>;
+    void *argument[] = {&a, &term_blocks, &p};
+    return pn_launch_overlapping(kernel, blocks, THREADS, 0, run->stream, argument);
 }
 
 extern "C" pinn_status pn_reduce_cuda(const pinn_run *run) {
     const pn_reduce_arguments *a = (const pn_reduce_arguments *)run->arguments;
-    if (a->real == PN_FLOAT32)
-        launch<float>(run, a);
-    else
-        launch<double>(run, a);
-    return pn_launch_check("reduce");
+    return a->real == PN_FLOAT32 ? launch<float>(run, a) : launch<double>(run, a);
 }

@@ -9,7 +9,7 @@
  * CPU and GPU give the same bits, but for the rates (portable.h).
  *
  * Cost on the GPU: the partials are read once, a tile's 32 entries of a row by one warp, so a load is one whole line in float32.
- * Each of a tile's 8 warps has the loads of 32 rows on their way at once: up to 256 rows cost one trip to memory.
+ * Each of a tile's 8 warps has the loads of 20 rows on their way at once: up to 160 rows cost one trip to memory.
  * Of more tiles than squares those of up to 16 rows have a warp each.
  */
 #ifndef PN_KERNELS_REDUCE_H

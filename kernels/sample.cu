@@ -1,17 +1,19 @@
 /* Training points on the GPU; see sample.h. One thread a point: neighbours write neighbouring elements of every column. */
 #include "kernels/sample.h"
 
+#include "graph/overlap.h"
+
 static __global__ void sample_kernel(pn_sample_arguments a, const uint64_t *__restrict__ seed, const uint64_t *__restrict__ step,
                                      const pn_sample_face *__restrict__ faces, const double *__restrict__ box, void *points) {
     uint64_t i = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    pn_await_last();
     if (i < a.points) pn_sample_point(&a, i, *seed, *step, faces, box, points);
 }
 
 extern "C" pinn_status pn_sample_cuda(const pinn_run *run) {
     const pn_sample_arguments *a = (const pn_sample_arguments *)run->arguments;
     const unsigned threads = 128, blocks = (unsigned)((a->points + threads - 1) / threads);
-    sample_kernel<<<blocks, threads, 0, (cudaStream_t)run->stream>>>(
-        *a, (const uint64_t *)run->read[0], (const uint64_t *)run->read[1], (const pn_sample_face *)run->read[2],
-        (const double *)run->read[3], run->write[0]);
-    return pn_launch_check("sample");
+    pn_sample_arguments arguments = *a;
+    void *argument[] = {&arguments, (void *)&run->read[0], (void *)&run->read[1], (void *)&run->read[2], (void *)&run->read[3], (void *)&run->write[0]};
+    return pn_launch_overlapping((const void *)sample_kernel, blocks, threads, 0, run->stream, argument);
 }

@@ -215,10 +215,11 @@ static __device__ void load_network(const arguments &a, shared_memory &s) {
 static __device__ void fetch_tile(const arguments &a, size tile, T *coordinate);
 
 static __device__ void begin_block(const arguments &a, shared_memory &s) {
-    fetch_layers(a, s, 1);
     int4 *const from = (int4 *)s.weight, *const end = (int4 *)((char *)&s + SHARED_BYTES / 16 * 16);
 #pragma unroll 1
     for (int4 *at = from + threadIdx.x; at < end; at += THREADS) *at = int4{0, 0, 0, 0};
+    await_last();
+    fetch_layers(a, s, 1);
     __syncthreads();
 #pragma unroll 1
     for (int i = threadIdx.x; i < VECTOR_ROWS * VECTOR; i += THREADS) {

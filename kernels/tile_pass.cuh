@@ -21,13 +21,15 @@
 
 /* ---- weight gradients --------------------------------------------------------------------------------------------------------- */
 
-static __device__ __forceinline__ void add_pair(T *at, T x0, T x1) {
+static __device__ __forceinline__ void add_pair(float *at, float x0, float x1) {
 #if __CUDA_ARCH__ >= 900
-    if constexpr (sizeof(T) == 4) {
-        asm volatile("red.global.add.v2.f32 [%0], {%1, %2};" ::"l"(at), "f"(x0), "f"(x1) : "memory");
-        return;
-    }
+    asm volatile("red.global.add.v2.f32 [%0], {%1, %2};" ::"l"(at), "f"(x0), "f"(x1) : "memory");
+#else
+    atomicAdd(at, x0);
+    atomicAdd(at + 1, x1);
 #endif
+}
+static __device__ __forceinline__ void add_pair(double *at, double x0, double x1) {
     atomicAdd(at, x0);
     atomicAdd(at + 1, x1);
 }

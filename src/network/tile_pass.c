@@ -101,7 +101,7 @@ static pinn_status launch(const pinn_run *run) {
     pn_pass_addresses(w->pass, w->writes, run->write, base);
     memcpy(argument, w->argument, w->arguments * sizeof *argument);
     for (size_t i = 0; i < POINTERS; i++) argument[i] = (uint64_t)(uintptr_t)base[pointer[i]];
-    return pn_code_launch(w->code, run->stream, w->plan.blocks, 32 * w->plan.warps, argument);
+    return pn_code_launch_overlapping(w->code, run->stream, w->plan.blocks, 32 * w->plan.warps, argument);
 }
 
 /* ---- creation ------------------------------------------------------------------------------------------------------------------- */

@@ -26,5 +26,7 @@ void pn_code_unload(pn_code *code);
 
 /* `parameter`: the bytes of the kernel's one parameter, copied. */
 pinn_status pn_code_launch(const pn_code *code, void *stream, unsigned blocks, unsigned threads, void *parameter);
+/* The same for a kernel that waits by itself for the one before it: graph/overlap.h. */
+pinn_status pn_code_launch_overlapping(const pn_code *code, void *stream, unsigned blocks, unsigned threads, void *parameter);
 
 #endif

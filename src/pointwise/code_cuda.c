@@ -8,6 +8,7 @@
 
 #include "core/memory.h"
 #include "graph/device.h"
+#include "graph/overlap.h"
 
 struct pn_code {
     pn_release release; /* first: what the graph layer gives back is the whole */
@@ -105,4 +106,9 @@ pinn_status pn_code_launch(const pn_code *code, void *stream, unsigned blocks, u
     void *argument[] = {parameter};
     const cudaLaunchConfig_t config = {.gridDim = {blocks, 1, 1}, .blockDim = {threads, 1, 1}, .dynamicSmemBytes = code->shared_bytes, .stream = stream};
     return pn_cuda_check(cudaLaunchKernelExC(&config, (const void *)code->entry, argument), "cudaLaunchKernelExC");
+}
+
+pinn_status pn_code_launch_overlapping(const pn_code *code, void *stream, unsigned blocks, unsigned threads, void *parameter) {
+    void *argument[] = {parameter};
+    return pn_launch_overlapping((const void *)code->entry, blocks, threads, code->shared_bytes, stream, argument);
 }

@@ -41,3 +41,7 @@ pinn_status pn_code_launch(const pn_code *code, void *stream, unsigned blocks, u
     (void)parameter;
     return unsupported();
 }
+
+pinn_status pn_code_launch_overlapping(const pn_code *code, void *stream, unsigned blocks, unsigned threads, void *parameter) {
+    return pn_code_launch(code, stream, blocks, threads, parameter);
+}

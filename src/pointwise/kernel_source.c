@@ -110,6 +110,13 @@ static void print_instruction(const pn_program *p, const pn_instruction *i, pn_t
  *   sin, cos, within 2 units: x - q pi/2 in three parts (Cody and Waite 1980), then the polynomials of Cephes (Moshier 1989) on
  *         [-pi/4, pi/4]; where that loses digits, far from zero, CUDA's own function, called rather than inlined */
 static const char lane_prelude[] =
+    "/* Of a kernel launched by pn_launch_overlapping (src/graph/overlap.h), before it touches memory that other kernels touch. */\n"
+    "[[maybe_unused]] static __device__ __forceinline__ void await_last() {\n"
+    "#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900\n"
+    "    asm volatile(\"griddepcontrol.launch_dependents;\" ::: \"memory\");\n"
+    "    asm volatile(\"griddepcontrol.wait;\" ::: \"memory\");\n"
+    "#endif\n"
+    "}\n"
     "static __device__ __forceinline__ float lane_exp2(float x) {\n"
     "    float y;\n"
     "#ifdef __CUDA_ARCH__\n"

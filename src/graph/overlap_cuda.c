@@ -1,0 +1,45 @@
+/* See overlap.h. */
+#include "graph/overlap.h"
+
+#include "graph/device.h"
+
+static cudaError_t newest_enough(bool *out) {
+    int device = 0, major = 0;
+    cudaError_t error = cudaGetDevice(&device);
+    if (error == cudaSuccess) error = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
+    *out = major >= 9;
+    return error;
+}
+
+/* Edges of this kind lead from kernel to kernel only; what follows several nodes waits for each of them. */
+static cudaError_t follows_one_kernel(cudaStream_t stream, bool *out) {
+    enum cudaStreamCaptureStatus state = cudaStreamCaptureStatusNone;
+    const cudaGraphNode_t *before = NULL;
+    const cudaGraphEdgeData *edge = NULL;
+    enum cudaGraphNodeType type = cudaGraphNodeTypeEmpty;
+    size_t count = 0;
+    cudaError_t error = cudaStreamGetCaptureInfo(stream, &state, NULL, NULL, &before, &edge, &count);
+    *out = true;
+    if (error != cudaSuccess || state == cudaStreamCaptureStatusNone) return error;
+    if (count == 1 && cudaGraphNodeGetType(before[0], &type) != cudaSuccess) {
+        type = cudaGraphNodeTypeConditional; /* which the call may not know */
+        cudaGetLastError();
+    }
+    *out = count == 1 && type == cudaGraphNodeTypeKernel;
+    return cudaSuccess;
+}
+
+pinn_status pn_launch_overlapping(const void *kernel, unsigned blocks, unsigned threads, size_t shared_bytes, void *stream, void **argument) {
+    cudaLaunchAttribute overlap = {.id = cudaLaunchAttributeProgrammaticStreamSerialization,
+                                          .val.programmaticStreamSerializationAllowed = 1};
+    cudaLaunchConfig_t config = {
+        .gridDim = {blocks, 1, 1}, .blockDim = {threads, 1, 1}, .dynamicSmemBytes = shared_bytes, .stream = stream, .attrs = &overlap};
+    bool newest = false, after_kernel = false;
+    pinn_status status;
+    PN_CUDA(newest_enough(&newest));
+    if (newest) PN_CUDA(follows_one_kernel(stream, &after_kernel));
+    config.numAttrs = newest && after_kernel;
+    PN_CUDA(cudaLaunchKernelExC(&config, kernel, argument));
+fail:
+    return status;
+}
