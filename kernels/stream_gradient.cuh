@@ -6,18 +6,27 @@
 
 /* ---- weights ------------------------------------------------------------------------------------------------------------------ */
 
-/* Largest magnitude of what a window multiplies by: rows of W going forward, columns of it going back. Read as W lies. */
-template <bool BACK> static __device__ __forceinline__ unsigned window_most(const float *w, int rows, int first, int count) {
-    constexpr int COLUMNS = BACK ? (WINDOW_CHUNKS < NEXT_CHUNKS ? WINDOW_CHUNKS : NEXT_CHUNKS) * CHUNK_K : WIDTH;
+/* Largest magnitude of what a window multiplies by: rows of W going forward, columns of it going back. Read as W lies, AT_ONCE neighbours at a
+ * time. */
+template <bool BACK, int AT_ONCE> static __device__ __forceinline__ unsigned window_most(const float *w, int rows, int first, int count) {
+    constexpr int COLUMNS = (BACK ? (WINDOW_CHUNKS < NEXT_CHUNKS ? WINDOW_CHUNKS : NEXT_CHUNKS) * CHUNK_K : WIDTH) / AT_ONCE;
+    struct alignas(AT_ONCE * sizeof(float)) group { float x[AT_ONCE]; };
     const int end = first + count < rows ? first + count : rows, from = BACK ? 0 : first, all = (BACK ? rows : end - first) * COLUMNS;
     unsigned most = 0;
 #pragma unroll 8
     for (int i = threadIdx.x; i < all; i += PREPARE_THREADS) {
-        const int in = from + i / COLUMNS, out = (BACK ? first : 0) + i % COLUMNS;
-        const unsigned x = !BACK || out < WIDTH ? magnitude(w[in * WIDTH + out]) : 0;
-        most = x > most ? x : most;
+        const int in = from + i / COLUMNS, out = (BACK ? first : 0) + i % COLUMNS * AT_ONCE;
+        group g = {};
+        if (!BACK || out < WIDTH) g = *(const group *)&w[in * WIDTH + out];
+#pragma unroll
+        for (int k = 0; k < AT_ONCE; k++) most = magnitude(g.x[k]) > most ? magnitude(g.x[k]) : most;
     }
     return most;
+}
+template <bool BACK> static __device__ __forceinline__ unsigned window_most(const float *w, int rows, int first, int count) {
+    constexpr int AT_ONCE = WIDTH % 4 == 0 ? 4 : 1;
+    if (((size)w & 15) == 0) return window_most<BACK, AT_ONCE>(w, rows, first, count);
+    return window_most<BACK, 1>(w, rows, first, count);
 }
 
 /* Eight values of k of one column, from `k` on, of the matrix that the part of the stream multiplies by. Forward: W itself; going back W^T. */
@@ -43,8 +52,7 @@ static __device__ __forceinline__ void prepare_weights(const arguments &a) {
     const scale_pair scale = scale_of(block_most<PREPARE_THREADS / 32>(most, most_shared));
     word *to = (word *)(a.work + a.weights) + (size)chunk * CHUNK_WORDS;
     for (int i = threadIdx.x; i < PIECES * PADDED; i += PREPARE_THREADS) {
-        /* neighbours in a warp read neighbours in a row of W */
-        const int column = back ? i / PIECES : i % PADDED, piece = back ? i % PIECES : i / PADDED;
+        const int column = i / PIECES, piece = i % PIECES; /* whole sectors are read, whole lines are written */
         float x[8];
         word pair[4][PARTS];
         weight_piece(w, rows, back, column, within * CHUNK_K + piece * 8, x);

@@ -131,8 +131,30 @@ template <int S, int PART, int N> struct lane_tiles {
         put(m, n, h, hi, lo);
     }
 };
+static __device__ __forceinline__ void store_fragment(unsigned address, const unsigned (&r)[4]) {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1,%2,%3,%4};" ::"r"(address), "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3]) : "memory");
+#endif
+}
 template <int S, int PART, int M, int N>
 static __device__ __forceinline__ void store_packed(const packed<M, N> &p, element *to, int first_row, int first_column) {
+#if __CUDA_ARCH__ >= 900
+    if constexpr (N % 2 == 0) {
+        constexpr bool EVEN = (N & (N - 1)) == 0;
+        const int row = first_row + threadIdx.x % 16, column = first_column + threadIdx.x % 32 / 16 * 8;
+        const unsigned at = address_of<S>(to, row, column);
+#pragma unroll
+        for (int n = 0; n < N; n += 2) {
+            const unsigned of_tiles = EVEN ? further<S>(at, n) : address_of<S>(to, row, column + 8 * n);
+#pragma unroll
+            for (int m = 0; m < M; m++) {
+                store_fragment(of_tiles + 16 * m * S * 2, p.hi[m][n / 2]);
+                if constexpr (PARTS == 2) store_fragment(of_tiles + (16 * m * S + PART) * 2, p.lo[m][n / 2]);
+            }
+        }
+        return;
+    }
+#endif
     const lane_tiles<S, PART, N> lane(to, first_row, first_column);
 #pragma unroll
     for (int m = 0; m < M; m++)
@@ -245,7 +267,7 @@ static __device__ __forceinline__ void product_weights(const element *a, const e
     for (int m = 0; m < M; m++) at_in[m] = address_of<S>(a, lane / 16 * 8 + lane % 8, first_in + 16 * m + lane / 8 % 2 * 8);
 #pragma unroll
     for (int p = 0; p < N / 2; p++) at_out[p] = address_of<S>(dz, lane % 16, first_out + 16 * p + lane / 16 * 8);
-#pragma unroll 1
+#pragma unroll(M * N > 4 ? 1 : 2) /* two small units overlap; two large ones take registers */
     for (int unit = 0; unit < units; unit++) {
         T part[M][N][4];
         clear(part);

@@ -20,13 +20,14 @@ constexpr int WEIGHTS = WEIGHTS_ALL ? WEIGHT_FIRST + (HIDDEN - 1) * WEIGHT_NEXT 
 constexpr int VECTOR = most(padded(FIRST_LANES), padded(WIDTH)); /* of vectors in shared memory; rows: first stage, hidden stages, output */
 constexpr int SUM_VECTORS = FIRST_TRAINED * FIRST_VECTORS + HIDDEN * VECTORS + FIELDS;
 constexpr int FIRST_SUM = FIRST_TRAINED * FIRST_VECTORS;
-/* A unit's sums of a stage's vectors wait for the block's next barrier: those of the stages in two places in turn, those of the turn in a third. */
-constexpr int STAGE_PART = most(VECTORS, FIRST_SUM), TURN_PART = 2 * STAGE_PART, PART_VECTORS = TURN_PART + VECTORS + FIELDS;
-__host__ __device__ constexpr int stage_part(int stage) { return stage % 2 * STAGE_PART; }
+/* A unit's sums of a stage's vectors wait for the block's next barrier: those of the stages in two places in turn, where those of the first
+ * stage's vectors come with stage 1, those of the turn in a third. */
+constexpr int EVEN_PART = most(VECTORS, FIRST_SUM), TURN_PART = EVEN_PART + VECTORS, PART_VECTORS = TURN_PART + VECTORS + FIELDS;
+__host__ __device__ constexpr int stage_part(int stage) { return stage % 2 ? 0 : EVEN_PART; }
 constexpr int ROWS_PART = ROWS * STRIDE;
 
 struct shared_memory {
-    alignas(ARRAY_ALIGNMENT) element a[PARTS * ROWS * STRIDE], b[PARTS * ROWS * STRIDE]; /* A, dZ */
+    alignas(ARRAY_ALIGNMENT) element a[A_ARRAYS * PARTS * ROWS * STRIDE], b[PARTS * ROWS * STRIDE]; /* A, dZ */
     alignas(16) T keep[KEEP_SHARED && KEEP_BLOCK ? KEEP_BLOCK : 4];
     alignas(ARRAY_ALIGNMENT) element weight[PARTS * WEIGHTS];
     T vector[(VECTOR_ROWS + FIELDS) * VECTOR];
@@ -38,6 +39,11 @@ struct shared_memory {
     T a_up[HIDDEN * UNITS_MOST], down[UNITS_MOST], weight_up[HIDDEN]; /* scales of A, of A^T dZ back to what it is, of weights */
     T largest[UNITS_MOST * SPLITS_MOST + WARPS * HIDDEN];
 };
+
+/* What stage `stage` multiplies by W. The first stages have arrays of their own, the others the last one in turn. */
+static __device__ __forceinline__ element *operand(shared_memory &s, int stage) {
+    return s.a + (stage < A_ARRAYS ? stage - 1 : A_ARRAYS - 1) * (PARTS * ROWS * STRIDE);
+}
 
 static __device__ __forceinline__ int lane_row() { return threadIdx.x % 32 / 4; }
 static __device__ __forceinline__ int lane_column() { return threadIdx.x % 4 * 2; }
@@ -159,7 +165,7 @@ static __device__ __forceinline__ element *weights_of(shared_memory &s, int stag
 static __device__ __forceinline__ T weight_up(const shared_memory &s, int stage) { return SCALED ? s.weight_up[stage - 1] : T(1); }
 
 /* Weights of a stage wait where A and dZ will be. */
-constexpr int RAW_WEIGHTS = most(FIRST, WIDTH) * WIDTH, RAW_AT_ONCE = (int)(PARTS * 2 * ROWS * STRIDE * sizeof(element) / sizeof(T)) / RAW_WEIGHTS;
+constexpr int RAW_WEIGHTS = most(FIRST, WIDTH) * WIDTH, RAW_AT_ONCE = (int)(PARTS * (A_ARRAYS + 1) * ROWS * STRIDE * sizeof(element) / sizeof(T)) / RAW_WEIGHTS;
 
 constexpr int AT_ONCE = RAW_AT_ONCE < HIDDEN ? RAW_AT_ONCE : HIDDEN;
 static_assert(AT_ONCE > 0, "room for a layer");

@@ -66,14 +66,15 @@ static __device__ __forceinline__ void put_weights(const T (&dw)[GRADIENT_M][GRA
             }
 }
 
-template <typename G, int COLUMNS> static __device__ __forceinline__ void add_weights(const shared_memory &s, T *gradient, bool first_tile) {
+template <typename G, int COLUMNS>
+static __device__ __forceinline__ void add_weights(const shared_memory &s, const element *a, T *gradient, bool first_tile) {
     constexpr int M = GRADIENT_M, N = GRADIENT_N;
     constexpr int tiles_in = (padded(COLUMNS) + 16 * M - 1) / (16 * M), tiles_out = (padded(WIDTH) + 8 * N - 1) / (8 * N);
     for (int item = threadIdx.x / 32; item < tiles_in * tiles_out; item += WARPS) {
         const int first_in = item % tiles_in * 16 * M, first_out = item / tiles_in * 8 * N;
         T dw[M][N][4];
         clear(dw);
-        product_weights<M, N, layout<G>::UNIT_ROWS, STRIDE, ROWS_PART>(s.a, s.b, G::UNITS, s.down, first_in, first_out, dw);
+        product_weights<M, N, layout<G>::UNIT_ROWS, STRIDE, ROWS_PART>(a, s.b, G::UNITS, s.down, first_in, first_out, dw);
         if (first_tile)
             put_weights<COLUMNS, false>(dw, gradient, first_in, first_out);
         else
@@ -116,7 +117,7 @@ template <typename G, int STEPS>
 static __device__ __forceinline__ void stored_product(shared_memory &s, int stage, T up, typename layout<G>::tile &z) {
     typedef layout<G> L;
     unit_barrier<G>();
-    product<L::M_TILES, L::N_TILES, STEPS, false, WEIGHT_STRIDE, WEIGHTS>(from_shared<L::M_TILES, STRIDE, ROWS_PART>(s.a, L::first_row()),
+    product<L::M_TILES, L::N_TILES, STEPS, false, WEIGHT_STRIDE, WEIGHTS>(from_shared<L::M_TILES, STRIDE, ROWS_PART>(operand(s, stage), L::first_row()),
                                                                           weights_of(s, stage), L::first_column(), scale_down(up) * scale_down(weight_up(s, stage)), z);
 }
 template <typename G> static __device__ __forceinline__ void tile_product(shared_memory &s, int stage, typename layout<G>::tile &z) {
@@ -129,14 +130,14 @@ template <typename G> static __device__ __forceinline__ void tile_product(shared
     if constexpr (L::CHAINED)
         product<M, N, WIDTH_STEPS, false, WEIGHT_STRIDE, WEIGHTS>(from_packed<M, N>{p}, weights_of(s, stage), 0, scale_down(up) * scale_down(weight_up(s, stage)), z);
     else {
-        store_packed<STRIDE, ROWS_PART>(p, s.a, L::first_row(), L::first_column());
+        store_packed<STRIDE, ROWS_PART>(p, operand(s, stage), L::first_row(), L::first_column());
         stored_product<G, WIDTH_STEPS>(s, stage, up, z);
     }
 }
 template <typename G> static __device__ __forceinline__ void first_product(shared_memory &s, const T *coordinate, typename layout<G>::tile &z) {
     const T up = first_scale<G>(s, coordinate);
     if (SCALED && threadIdx.x % (32 * G::SPLITS) == 0) s.a_up[layout<G>::unit()] = up;
-    first_stored<G>(s, coordinate, up, s.a);
+    first_stored<G>(s, coordinate, up, operand(s, 1));
     stored_product<G, FIRST_STEPS>(s, 1, up, z);
 }
 
@@ -149,7 +150,7 @@ static __device__ __forceinline__ void exchange_layer(const arguments &a, shared
 }
 
 /* Going back, z holds dZ/back of its unit, `back` a power of two: the adjoint is linear, so that products need not be scaled back, only sums.
- * Before the block's barrier: dZ of `stage` and A of the stage below are stored. Returns the scale dZ is stored with. */
+ * Before the block's barrier: dZ of `stage` is stored, and A of the stage below unless it still is from the way forward. Returns the scale dZ is stored with. */
 template <typename G>
 static __device__ __forceinline__ T store_operands(shared_memory &s, const place_in_tile &at, int stage, T back, const typename layout<G>::tile &z,
                                                    packed<layout<G>::M_TILES, layout<G>::N_TILES> &p) {
@@ -158,10 +159,11 @@ static __device__ __forceinline__ T store_operands(shared_memory &s, const place
     if (SCALED && threadIdx.x % (32 * G::SPLITS) == 0) s.down[L::unit()] = back * scale_down(up) * scale_down(a_up);
     pack(z, up, p);
     store_packed<STRIDE, ROWS_PART>(p, s.b, L::first_row(), L::first_column());
+    if (!L::CHAINED && (stage < A_ARRAYS || stage == HIDDEN)) return up; /* A is where it was */
     if (stage > 1)
-        recall<G>(s, stage - 1, at.keep, a_up, s.a);
+        recall<G>(s, stage - 1, at.keep, a_up, operand(s, stage));
     else
-        first_stored<G>(s, at.coordinate, a_up, s.a);
+        first_stored<G>(s, at.coordinate, a_up, operand(s, stage));
     return up;
 }
 
@@ -184,13 +186,13 @@ static __device__ __forceinline__ T descend(shared_memory &s, const place_in_til
     return back;
 }
 
-template <typename G> static __device__ __forceinline__ void add_stage_weights(const shared_memory &s, const place_in_tile &at, int stage) {
+template <typename G> static __device__ __forceinline__ void add_stage_weights(shared_memory &s, const place_in_tile &at, int stage) {
     if (FIRST != WIDTH && stage == 1)
-        add_weights<G, FIRST>(s, at.gradient, at.first_tile);
+        add_weights<G, FIRST>(s, operand(s, stage), at.gradient, at.first_tile);
     else if (FIRST == WIDTH) /* once in the text: instructions are short of cache */
-        add_weights<G, WIDTH>(s, at.gradient + (stage - 1) * WIDTH * WIDTH, at.first_tile);
+        add_weights<G, WIDTH>(s, operand(s, stage), at.gradient + (stage - 1) * WIDTH * WIDTH, at.first_tile);
     else
-        add_weights<G, WIDTH>(s, at.gradient + GRADIENT_FIRST + (stage - 2) * WIDTH * WIDTH, at.first_tile);
+        add_weights<G, WIDTH>(s, operand(s, stage), at.gradient + GRADIENT_FIRST + (stage - 2) * WIDTH * WIDTH, at.first_tile);
 }
 
 template <typename G> static __device__ __forceinline__ void run_tile(const arguments &a, shared_memory &s, place_in_tile at, size tile) {

@@ -6,7 +6,6 @@
 #include "network/tile.h"
 
 #include "core/memory.h"
-#include <stdlib.h>
 
 enum {
     WARPS_MOST = 24,          /* 768 threads: 85 registers each */
@@ -83,10 +82,14 @@ static size_t operand_stride(const pn_tile_plan *plan, size_t columns) {
     return columns <= 16 ? 16 : columns <= 32 ? 32 : round_up(columns, 64);
 }
 
+static size_t element_bytes(const pn_pass *pass, const pn_tile_plan *plan) { /* one half, two, or a real */
+    return plan->halves ? (pass->tf32 ? 2 : 4) : pn_real_bytes(pass->real);
+}
+
 static void size_memory(const pn_pass *pass, pn_tile_plan *plan) {
     const size_t fields = pass->network->fields, real = pn_real_bytes(pass->real), step = plan->halves ? 16 : 8; /* of a product's k */
     const size_t first = round_up(plan->net.first, step), width = round_up(plan->net.width, step);
-    const size_t element = plan->halves ? (pass->tf32 ? 2 : 4) : real; /* one half, two, or a real */
+    const size_t element = element_bytes(pass, plan);
     plan->stride = operand_stride(plan, larger(first, width));
     plan->weight_stride = operand_stride(plan, width);
     plan->padded_rows = first != plan->net.first || width != padded(plan->net.width);
@@ -97,8 +100,8 @@ static void size_memory(const pn_pass *pass, pn_tile_plan *plan) {
     plan->gradient_row = round_up(plan->net.first * plan->net.width + (plan->net.hidden - 1) * plan->net.width * plan->net.width +
                                       plan->net.sum_vectors * plan->net.width + fields, ELEMENT_ALIGNMENT);
     const size_t vector_rows = plan->net.first_vectors + plan->net.hidden * plan->net.vectors;
-    const size_t stage_part = larger(plan->net.first_trained ? plan->net.first_vectors : 0, plan->net.vectors);
-    const size_t parts = 2 * stage_part + plan->net.vectors + fields; /* of a unit, as the kernel's PART_VECTORS */
+    const size_t first_parts = plan->net.first_trained ? plan->net.first_vectors : 0;
+    const size_t parts = larger(first_parts, plan->net.vectors) + 2 * plan->net.vectors + fields; /* of a unit, as the kernel's PART_VECTORS */
     const size_t elements = (plan->choice.keep_shared && plan->keep_block ? plan->keep_block : 4) +
                             (vector_rows + fields + plan->units_most * parts + plan->net.sum_vectors) * plan->vector +
                             (plan->splits_most + 1) * plan->rows * fields + fields + pass->terms +
@@ -106,6 +109,18 @@ static void size_memory(const pn_pass *pass, pn_tile_plan *plan) {
     plan->shared_bytes = round_up((2 * plan->rows * plan->stride + plan->weights) * element + elements * real +
                                       plan->warps * pass->terms * sizeof(double) + (plan->units_most * plan->splits_most + plan->warps * plan->net.hidden) * real +
                                       256, 16); /* 256: gaps for alignment */
+}
+
+/* Arrays of A: as many of the first stages as there is room for keep theirs until the way back; the others share one. */
+static void size_operands(const pn_pass *pass, const pn_device_limits *limits, pn_tile_plan *plan) {
+    const size_t array = plan->rows * plan->stride * element_bytes(pass, plan);
+    const bool in_registers = plan->halves && plan->choice.splits == 1; /* going forward A is in no array */
+    plan->operands = 1;
+    if (in_registers || plan->shared_bytes > limits->shared_bytes) return;
+    while (plan->operands < plan->net.hidden && plan->shared_bytes + array <= limits->shared_bytes) {
+        plan->operands++;
+        plan->shared_bytes += array;
+    }
 }
 
 /* A warp's part of a weight gradient: the largest that leaves work for half of the warps; the others go on meanwhile. */
@@ -131,11 +146,12 @@ static bool size_plan(const pn_pass *pass, const pn_device_limits *limits, pn_ti
     const size_t thread = 2 * registers + (2 * most + 44) * real;
     if (padded(plan->net.width) / 8 % plan->choice.splits || (plan->choice.splits > 1 && plan->choice.units > BARRIERS)) return false;
     const size_t quarter = (plan->warps + 3) / 4; /* warps on the fullest quarter of a multiprocessor */
-    if (!getenv("ANYREG") && (registers > LANE_REGISTERS_MOST || thread > THREAD_REGISTERS_MOST || thread * quarter > QUARTER_REGISTERS)) return false;
+    if (registers > LANE_REGISTERS_MOST || thread > THREAD_REGISTERS_MOST || thread * quarter > QUARTER_REGISTERS) return false;
     if (!size_groups(pass, plan)) return false;
     size_memory(pass, plan);
+    size_operands(pass, limits, plan);
     size_gradient(plan);
-    if (2 * plan->rows * plan->stride * (plan->halves ? (pass->tf32 ? 2 : 4) : pn_real_bytes(pass->real)) <
+    if (2 * plan->rows * plan->stride * element_bytes(pass, plan) <
         larger(plan->net.first, plan->net.width) * plan->net.width * pn_real_bytes(pass->real)) return false; /* where weights wait at the start */
     plan->blocks = (unsigned)(plan->tiles < limits->processors ? plan->tiles : limits->processors);
     return plan->shared_bytes <= limits->shared_bytes;
@@ -156,7 +172,8 @@ static double expected_time(const pn_pass *pass, const pn_tile_plan *plan) {
     const double pointwise = 120.0 * (stages + 1.0) * rows * width;                  /* as many multiply-adds' worth */
     const double barriers = 12.0e4 * stages;
     double traffic = 2.0 * stages * width * width * 12.0;                            /* partial gradients */
-    if (!plan->choice.keep_shared) traffic += 20.0 * (stages - 1.0) * rows * width;
+    if (!plan->choice.keep_shared) traffic += 24.0 * (stages - 1.0) * rows * width;
+    traffic += 40.0 * (stages - (double)plan->operands) * rows * width;              /* A computed again */
     if (!plan->choice.weights_all) traffic += 1.0e6 * stages;                        /* waits for each layer's weights, twice */
     return rounds * ((products + pointwise) / busy + barriers + traffic);
 }

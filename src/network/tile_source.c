@@ -36,6 +36,7 @@ static void print_constants(const pn_pass *pass, const pn_tile_plan *p, pn_text 
                     {"SPLITS_MOST", p->splits_most},
                     {"RAW_MOST", p->splits_most * p->rows},
                     {"PADDED_ROWS", p->padded_rows},
+                    {"A_ARRAYS", p->operands},
                     {"STRIDE", p->stride},
                     {"WEIGHT_STRIDE", p->weight_stride},
                     {"WEIGHTS_ALL", p->choice.weights_all},
