@@ -53,6 +53,31 @@ static const struct {
                {{24, 1, true, true}, {227 * 1024, 132}, "registers"},
                {{999, 999, true, true}, {227 * 1024, 132}, "at most 24"}};
 
+/* Shared memory that is left keeps what the layers multiplied by for the way back: one array more each time one fits. */
+START_TEST(room_keeps_operands) {
+    const pn_tile_choice two = {5, 2, false, true}, in_registers = {5, 1, false, true};
+    pn_tile_plan plan = {0};
+    size_t operands = 0, array = 0, fitted = 0;
+    open_case(&burgers);
+    for (size_t bytes = 64 * 1024; bytes <= h200.shared_bytes; bytes += 1024) {
+        const pn_device_limits limits = {bytes, h200.processors};
+        if (pn_tile_plan_create(r.pass, &limits, &two, &plan) != PINN_OK) continue;
+        ck_assert_uint_le(plan.shared_bytes, bytes);
+        array = plan.rows * plan.stride * 4; /* two halves */
+        ck_assert(plan.operands == operands || plan.operands == operands + 1);
+        ck_assert(plan.operands == plan.net.hidden || plan.shared_bytes + array > bytes);
+        operands = plan.operands;
+        fitted++;
+        pn_tile_plan_free(&plan);
+    }
+    ck_assert(fitted > 2 && operands > 1);
+    MUST(pn_tile_plan_create(r.pass, &h200, &in_registers, &plan));
+    ck_assert_uint_eq(plan.operands, 1);
+    pn_tile_plan_free(&plan);
+    case_close(&r);
+}
+END_TEST
+
 START_TEST(what_does_not_fit_says_why) {
     pn_tile_plan plan = {0};
     open_case(&burgers);
@@ -89,6 +114,7 @@ int main(void) {
     Suite *suite = suite_create("tile plan");
     TCase *tests = tcase_create("plan");
     tcase_add_test(tests, candidates_are_sorted_and_fit);
+    tcase_add_test(tests, room_keeps_operands);
     tcase_add_loop_test(tests, what_does_not_fit_says_why, 0, sizeof misfits / sizeof *misfits);
     tcase_add_test(tests, no_tiles_for_some_networks);
     tcase_add_test(tests, a_cpu_pass_has_no_tilings);

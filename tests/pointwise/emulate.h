@@ -47,8 +47,8 @@ static const char emulate_launcher[] =
     "    }\n"
     "}\n";
 
-/* The text's kernel, or NULL without a C++ compiler; `library` is the caller's (dlclose). */
-static inline emulated_kernel *emulate_compile(const char *source, void **library) {
+/* Function `name` of preamble, text and end, or NULL without a C++ compiler; `library` is the caller's (dlclose). */
+static inline void *emulate_function(const char *source, const char *end, const char *name, void **library) {
     char folder[] = "/tmp/pinn-emulate-XXXXXX", path[80], object[80], command[256];
     if (system("c++ --version >/dev/null 2>&1") != 0) return NULL;
     ck_assert_ptr_nonnull(mkdtemp(folder));
@@ -56,7 +56,7 @@ static inline emulated_kernel *emulate_compile(const char *source, void **librar
     snprintf(object, sizeof object, "%s/kernel.so", folder);
     FILE *file = fopen(path, "w");
     ck_assert_ptr_nonnull(file);
-    fprintf(file, "%s%s%s", emulate_preamble, source, emulate_launcher);
+    fprintf(file, "%s%s%s", emulate_preamble, source, end);
     ck_assert_int_eq(fclose(file), 0);
     snprintf(command, sizeof command, "c++ -std=c++17 -O1 -march=native -ffp-contract=off -shared -fPIC -o %s %s", object, path);
     ck_assert_msg(system(command) == 0, "the generated text does not compile");
@@ -65,9 +65,15 @@ static inline emulated_kernel *emulate_compile(const char *source, void **librar
     unlink(path);
     unlink(object);
     rmdir(folder);
+    void *function = dlsym(*library, name);
+    ck_assert(function != NULL);
+    return function;
+}
+
+/* The text's kernel, or NULL; as above. */
+static inline emulated_kernel *emulate_compile(const char *source, void **library) {
     emulated_kernel *kernel;
-    *(void **)&kernel = dlsym(*library, "emulate");
-    ck_assert(kernel != NULL);
+    *(void **)&kernel = emulate_function(source, emulate_launcher, "emulate", library);
     return kernel;
 }
 
