@@ -12,9 +12,9 @@
  * to itself carries its rows from layer to layer in registers (CHAINED), others through shared memory. Units wait for each other only
  * where weight gradients sum over all rows.
  *
- * Memory. Shared: A and dZ, ROWS rows each, weights, vectors, small sums. Of the hidden layers what pn_kept (description.h) tells is kept for
- * the way back, each lane's own, in shared or in device memory; A is computed from it again, without elementary functions. The last layer's
- * never leaves the registers.
+ * Memory. Shared: A_ARRAYS times A, and dZ, ROWS rows each, weights, vectors, small sums. Of the hidden layers what pn_kept (description.h) tells
+ * is kept for the way back, each lane's own, in shared or in device memory; the last layer's never leaves the registers. What a layer multiplied
+ * by its weights is still in its array on the way back, or is computed from what was kept, without elementary functions.
  *
  * Sums. A block adds its tiles, a fixed set in fixed order, into its own row of gradient partials; each element belongs to one thread.
  * Vectors (biases, first weights, output weights) are summed over the lanes of a unit, then over the units in their order. */
