@@ -25,7 +25,7 @@ typedef struct arguments {
 const char *argp_program_version = "pinn-train " PINN_VERSION;
 
 static const struct argp_option options[] = {
-    {"out", 'o', "DIR", 0, "Run directory (default: runs/<name of the config>)", 0},
+    {"out", 'o', "DIR", 0, "Run directory (default: runs/<name of the config>; with --resume of a run's own config.toml, where it lies)", 0},
     {"device", 'd', "DEVICE", 0, "auto (default), cpu, cuda or cuda:N", 0},
     {"set", KEY_SET, "KEY=VALUE", 0, "Replace a value of the file: train.0.steps=500, domain.x=[0,2]; may be repeated", 0},
     {"seed", KEY_SEED, "N", 0, "Replace the file's seed: a whole number from 0 to 2^63 - 1", 0},

@@ -74,6 +74,7 @@ int main(int count, char **argument) {
     uint32_t found[BATCH_BINS], expected[BATCH_BINS] = {0};
     pinn_graph *graph;
     pinn_context *context = tutorial_context(&count, argument);
+    if (count > 1) tutorial_usage("batch_loader [--device WHERE]");
     pinn_plane *x = tutorial_plane(context, "batch on the device", PINN_DEVICE, PARTICLES * sizeof(float));
     pinn_plane *counts = tutorial_plane(context, "counts", PINN_DEVICE, sizeof found);
     loader l = {.batch = tutorial_plane(context, "batch", PINN_PINNED, PARTICLES * sizeof(float))};

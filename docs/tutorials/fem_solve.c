@@ -179,6 +179,7 @@ static double solve(pinn_context *context, uint32_t n) {
 
 int main(int count, char **argument) {
     pinn_context *context = tutorial_context(&count, argument);
+    if (count > 1) tutorial_usage("fem_solve [--device WHERE]");
     double before = 0;
     printf("%4s %8s %10s %14s %14s %8s\n", "n", "unknowns", "iterations", "residual", "L2 error", "order");
     for (uint32_t n = FIRST; n < FIRST << MESHES; n *= 2) {

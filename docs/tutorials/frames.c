@@ -207,7 +207,7 @@ int main(int count, char **argument) {
     else if (count == 1)
         compare(context);
     else
-        tutorial_check(false, "usage: frames [--device WHERE] [--dot | --time MIB]");
+        tutorial_usage("frames [--device WHERE] [--dot | --time MIB]");
     pinn_context_destroy(context);
     return 0;
 }

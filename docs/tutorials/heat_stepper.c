@@ -121,6 +121,7 @@ static void run_unstable(solver *s) {
 int main(int count, char **argument) {
     const size_t bytes = sizeof(double) * SIDE * SIDE;
     pinn_context *context = tutorial_context(&count, argument);
+    if (count > 1) tutorial_usage("heat_stepper [--device WHERE]");
     solver s = {.u = tutorial_plane(context, "u", PINN_DEVICE, bytes),
                 .next = tutorial_plane(context, "next", PINN_DEVICE, bytes),
                 .sum = tutorial_plane(context, "sum", PINN_DEVICE, sizeof(double)),

@@ -46,6 +46,11 @@ void tutorial_must(pinn_status status) {
     exit(1);
 }
 
+void tutorial_usage(const char *form) {
+    fprintf(stderr, "usage: %s\n", form);
+    exit(2);
+}
+
 void tutorial_check(bool holds, const char *format, ...) {
     if (holds) return;
     va_list values;

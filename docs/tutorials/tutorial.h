@@ -71,6 +71,8 @@ extern "C" {
 pinn_context *tutorial_context(int *count, char **argument);
 /* Ends the program with status 1 and the library's message unless `status` is PINN_OK. */
 void tutorial_must(pinn_status status);
+/* Ends the program with status 2 and how to call it. */
+void tutorial_usage(const char *form);
 /* Ends the program with status 1 and the text unless `holds`. */
 void tutorial_check(bool holds, const char *format, ...);
 /* A new zeroed plane. */

@@ -89,6 +89,9 @@ static pinn_status find_device(pinn_context *context, int ordinal) {
     cudaError_t error = cudaGetDeviceCount(&count);
     if (error != cudaSuccess) {
         cudaGetLastError();
+        if (error == cudaErrorInsufficientDriver) /* what CUDA says where there is no driver at all, too */
+            return pn_fail(PINN_UNSUPPORTED, "no CUDA device can be used: there is no NVIDIA driver, or one too old for CUDA %d.%d", CUDART_VERSION / 1000,
+                           CUDART_VERSION % 1000 / 10);
         return pn_fail(PINN_UNSUPPORTED, "no CUDA device can be used: %s (%s)", cudaGetErrorString(error), cudaGetErrorName(error));
     }
     if (ordinal < 0 || ordinal >= count) return pn_fail(PINN_UNSUPPORTED, "there is no CUDA device %d: %d found", ordinal, count);

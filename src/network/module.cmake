@@ -6,16 +6,16 @@ set_source_files_properties(${folder}/product_avx512.c PROPERTIES COMPILE_OPTION
 set(tile_text ${CMAKE_BINARY_DIR}/tile_text.c)
 set(tile_parts)
 foreach(part products halves layout stages pass)
-  list(APPEND tile_parts ${CMAKE_SOURCE_DIR}/kernels/tile_${part}.cuh)
+  list(APPEND tile_parts ${PROJECT_SOURCE_DIR}/kernels/tile_${part}.cuh)
 endforeach()
-add_custom_command(OUTPUT ${tile_text} DEPENDS ${tile_parts} ${CMAKE_SOURCE_DIR}/cmake/text_to_c.cmake
-  COMMAND ${CMAKE_COMMAND} -DOUT=${tile_text} "-DPARTS=${tile_parts}" -P ${CMAKE_SOURCE_DIR}/cmake/text_to_c.cmake VERBATIM)
+add_custom_command(OUTPUT ${tile_text} DEPENDS ${tile_parts} ${PROJECT_SOURCE_DIR}/cmake/text_to_c.cmake
+  COMMAND ${CMAKE_COMMAND} -DOUT=${tile_text} "-DPARTS=${tile_parts}" -P ${PROJECT_SOURCE_DIR}/cmake/text_to_c.cmake VERBATIM)
 target_sources(pn_network PRIVATE ${tile_text})
 set(stream_text ${CMAKE_BINARY_DIR}/stream_text.c)
-set(stream_parts ${CMAKE_SOURCE_DIR}/kernels/stream_instructions.cuh ${CMAKE_SOURCE_DIR}/kernels/stream_products.cuh
-  ${CMAKE_SOURCE_DIR}/kernels/stream_pass.cuh ${CMAKE_SOURCE_DIR}/kernels/stream_gradient.cuh)
-add_custom_command(OUTPUT ${stream_text} DEPENDS ${stream_parts} ${CMAKE_SOURCE_DIR}/cmake/text_to_c.cmake
-  COMMAND ${CMAKE_COMMAND} -DOUT=${stream_text} "-DPARTS=${stream_parts}" -P ${CMAKE_SOURCE_DIR}/cmake/text_to_c.cmake VERBATIM)
+set(stream_parts ${PROJECT_SOURCE_DIR}/kernels/stream_instructions.cuh ${PROJECT_SOURCE_DIR}/kernels/stream_products.cuh
+  ${PROJECT_SOURCE_DIR}/kernels/stream_pass.cuh ${PROJECT_SOURCE_DIR}/kernels/stream_gradient.cuh)
+add_custom_command(OUTPUT ${stream_text} DEPENDS ${stream_parts} ${PROJECT_SOURCE_DIR}/cmake/text_to_c.cmake
+  COMMAND ${CMAKE_COMMAND} -DOUT=${stream_text} "-DPARTS=${stream_parts}" -P ${PROJECT_SOURCE_DIR}/cmake/text_to_c.cmake VERBATIM)
 target_sources(pn_network PRIVATE ${stream_text})
 # -fmad=false is the twin of -ffp-contract=off.
 target_compile_options(pn_network PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-fmad=false -Xcompiler=-Wall,-Wextra>)

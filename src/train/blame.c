@@ -178,10 +178,10 @@ pinn_status pn_blame(pinn_training *training) {
     if (explain(training, row, &text) != PINN_OK) pn_text_printf(&reason, " (looking closer failed: %s)", pinn_error_message());
     status = pn_fail(
         PINN_NUMERIC,
-        "%s%s. The step was not done: the parameters are those after step %llu%s. Try a smaller learning_rate, clip_norm in "
-        "[[train]], or check the expressions for singular points",
-        pn_text_get(&text), pn_text_get(&reason), (unsigned long long)words.step,
-        training->run ? ", which checkpoint.h5 holds" : "");
+        "%s%s. The step was not done: the parameters are those after step %llu%s. %s", pn_text_get(&text), pn_text_get(&reason),
+        (unsigned long long)words.step, training->run ? ", which checkpoint.h5 holds" : "",
+        words.step == 0 ? "No step was done before it: look for singular points of the expressions, such as the logarithm of what may be negative"
+                        : "Try a smaller learning_rate, clip_norm in [[train]], or check the expressions for singular points");
 fail:
     pn_text_free(&reason);
     pn_text_free(&text);

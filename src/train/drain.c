@@ -132,7 +132,7 @@ static pinn_status compare_configs(const pinn_training *training, const char *pa
     PN_TRY(pn_text_check(&differences));
     if (differences.length)
         status = pn_fail(PINN_CONFIG,
-                         "%s was trained under another configuration; only title, [stop], [output], [reference] and more steps may change on --resume. "
+                         "%s was trained under another configuration; only title, tiles, [stop], [output], [reference] and more steps may change on --resume. "
                          "These keys differ:\n%s",
                          path, differences.data);
 fail:

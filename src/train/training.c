@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "pointwise/program.h"
 #include "train/training.h"
@@ -201,11 +202,25 @@ fail:
     return status;
 }
 
+/* The folder of `config`, if it is the config.toml beside a checkpoint: a run's own. */
+static bool folder_of_run(const char *config, pn_text *out) {
+    const char *slash = strrchr(config, '/');
+    if (strcmp(slash ? slash + 1 : config, "config.toml") != 0) return false;
+    pn_text checkpoint = {0};
+    pn_text_printf(&checkpoint, "%.*s/checkpoint.h5", slash > config ? (int)(slash - config) : 1, slash ? config : ".");
+    const bool found = pn_text_check(&checkpoint) == PINN_OK && access(pn_text_get(&checkpoint), F_OK) == 0;
+    pn_text_free(&checkpoint);
+    if (found) pn_text_printf(out, "%.*s", slash > config ? (int)(slash - config) : 1, slash ? config : ".");
+    return found;
+}
+
 static pinn_status name_directory(pinn_training *training, const pinn_options *options) {
     if (options->no_directory) return PINN_OK;
     pn_text path = {0};
     if (options->directory)
         pn_text_string(&path, options->directory);
+    else if (options->resume && folder_of_run(training->config->path, &path))
+        ; /* `path` is it */
     else if (!*training->config->stem)
         return pn_fail(PINN_BAD_ARGUMENT, "%s: its name gives the run directory no name: choose one by --out", training->config->path);
     else

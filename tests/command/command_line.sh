@@ -69,6 +69,7 @@ expect 2 '--resume.*--force' "$train" "${quick[@]}" "$heat"
 expect 0 'finished' "$train" "${quick[@]}" --json --quiet --force "$heat"
 expect 2 'these keys|These keys' "$train" "${quick[@]}" --set constants.alpha=0.5 --resume "$heat"
 expect 0 '"steps": 90' "$train" "${quick[@]}" --set train.0.steps=90 --json --quiet --resume "$heat"
+expect 0 '"steps": 95' "$train" "${quick[@]}" --set train.0.steps=95 --json --quiet --resume runs/heat/config.toml
 expect 2 'nothing to resume.*without --resume' "$train" "${quick[@]}" --resume --out never-run "$heat"
 cp -r runs/heat beheaded && rm beheaded/checkpoint.h5
 expect 2 'nothing to resume.*--force' "$train" "${quick[@]}" --resume --out beheaded "$heat"
