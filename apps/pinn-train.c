@@ -192,7 +192,7 @@ int main(int count, char **argument) {
     start(argument);
     a.options.set = a.set;
     argp_parse(&argp, count, argument, 0, NULL, &a);
-    if (!a.tune) catch_signals();
+    if (!a.tune && !a.plan) catch_signals(); /* those two leave nothing that had to be ended well */
     bool quiet = a.options.progress == NULL;
 
     pinn_status status = pinn_training_create(&a.options, &training);

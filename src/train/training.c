@@ -53,10 +53,20 @@ static pinn_status choose_device(const pinn_options *options, pinn_context_optio
     return PINN_OK;
 }
 
-static pinn_status check_isa(void) {
-    const char *isa = getenv("PINN_ISA");
-    if (!isa || !*isa || strcmp(isa, "avx512") == 0 || strcmp(isa, "avx2") == 0 || strcmp(isa, "sse2") == 0) return PINN_OK;
-    return pn_fail(PINN_CONFIG, "PINN_ISA is \"%s\"; it may be \"avx512\", \"avx2\" or \"sse2\"", isa);
+/* Variables that are looked at deep inside, where a wrong one could not be told from none. */
+static pinn_status check_environment(void) {
+    static const struct {
+        const char *name, *value[3], *values;
+    } variable[] = {{"PINN_ISA", {"avx512", "avx2", "sse2"}, "\"avx512\", \"avx2\" or \"sse2\""},
+                    {"PINN_NATIVE", {"0", "1"}, "\"0\" or \"1\""},
+                    {"PINN_PRODUCTS", {"blas", "split"}, "\"blas\" or \"split\""}};
+    for (size_t i = 0; i < sizeof variable / sizeof variable[0]; i++) {
+        const char *text = getenv(variable[i].name);
+        bool known = !text || !*text;
+        for (size_t k = 0; k < 3 && variable[i].value[k] && !known; k++) known = strcmp(text, variable[i].value[k]) == 0;
+        if (!known) return pn_fail(PINN_CONFIG, "%s is \"%s\"; it may be %s", variable[i].name, text, variable[i].values);
+    }
+    return PINN_OK;
 }
 
 static pinn_status choose_lowering(pinn_training *training, const pinn_options *options) {
@@ -290,7 +300,7 @@ pinn_status pinn_training_create(const pinn_options *options, pinn_training **ou
     PN_TRY(choose_device(options, &context));
     PN_TRY(choose_lowering(training, options));
     training->compile_for = options->compile_for;
-    PN_TRY(check_isa());
+    PN_TRY(check_environment());
     PN_TRY(read_problem(training, options));
     PN_TRY(pn_tiles_choose(training, options, context.executor == PINN_EXECUTOR_CPU));
     if (training->config->tf32 && context.executor == PINN_EXECUTOR_CPU) {

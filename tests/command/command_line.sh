@@ -89,6 +89,8 @@ expect 1 '' test -s noise
 
 # stop rules; a loss that is not finite: exit 1, the last good step's checkpoint, the place in the message
 expect 0 '"stop_reason": "plateau".*"best_step": [1-9]' "$train" "${quick[@]}" --set train.0.steps=5000 --set 'stop.plateau={patience=5, min_delta=0.9}' --json --quiet --out plateau "$heat"
+expect 2 'PINN_NATIVE is "bad"; it may be "0" or "1"' env PINN_NATIVE=bad "$train" "${quick[@]}" --out unknown "$heat"
+expect 2 'PINN_PRODUCTS is "foo"' env PINN_PRODUCTS=foo "$train" "${quick[@]}" --out unknown "$heat"
 expect 2 'patience' "$train" "${quick[@]}" --set 'stop.plateau={min_delta=0.1}' --out plateau "$heat"
 expect 1 'loss of term "heat" is NaN at step 1: residual is NaN at x = 0\.[0-9]+, t = 0\.' "$train" "${quick[@]}" --set 'equation.0.residual=u_t + log(-1 - x)' --out blown "$heat"
 expect 0 '' test -s blown/checkpoint.h5
