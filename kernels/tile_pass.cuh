@@ -150,7 +150,8 @@ static __device__ __forceinline__ void exchange_layer(const arguments &a, shared
 }
 
 /* Going back, z holds dZ/back of its unit, `back` a power of two: the adjoint is linear, so that products need not be scaled back, only sums.
- * Before the block's barrier: dZ of `stage` is stored, and A of the stage below unless it still is from the way forward. Returns the scale dZ is stored with. */
+ * Before the block's barrier: dZ of `stage` is stored, and A of the stage below unless it still is from the way forward. Returns the scale
+ * dZ is stored with. */
 template <typename G>
 static __device__ __forceinline__ T store_operands(shared_memory &s, const place_in_tile &at, int stage, T back, const typename layout<G>::tile &z,
                                                    packed<layout<G>::M_TILES, layout<G>::N_TILES> &p) {

@@ -1,8 +1,8 @@
 /* Launches of kernels that may begin while the kernel before them on the stream ends (programmatic dependent launch, sm_90 and later): blocks
  * are on their multiprocessors, with their instructions fetched and their shared memory cleared, when the last of the one before is done.
  *
- * Such a kernel calls pn_await_last() (kernels/portable.h; in generated text await_last()) in every block before it reads or writes memory that
- * another kernel writes or reads, and begin_next() where the one after it may begin to be placed. */
+ * Such a kernel calls pn_await_last() (kernels/portable.h; in generated text await_last()) in every thread before it reads or writes memory that
+ * another kernel writes or reads. From there on the kernel after it may be placed. */
 #ifndef PN_GRAPH_OVERLAP_H
 #define PN_GRAPH_OVERLAP_H
 
