@@ -16,8 +16,9 @@ pinn_status pn_kernel_create(pinn_context *context, const char *name, const pn_s
     return without_cuda();
 }
 
-pinn_status pn_kernel_begin(pinn_context *context, const char *name, const pn_section *section, size_t count, pn_kernel **out) {
-    (void)context, (void)name, (void)section, (void)count, (void)out;
+pinn_status pn_kernel_begin(pinn_context *context, const char *name, const char *entry, const pn_section *section, size_t count,
+                            pn_kernel **out) {
+    (void)context, (void)name, (void)entry, (void)section, (void)count, (void)out;
     return without_cuda();
 }
 

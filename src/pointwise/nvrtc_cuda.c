@@ -62,7 +62,7 @@ fail:
 static atomic_size_t compiled_kernels;
 size_t pn_compiled_kernels(void) { return atomic_load(&compiled_kernels); }
 
-pinn_status pn_kernel_compile(const char *source, const char *architecture, void **cubin, size_t *bytes) {
+pinn_status pn_nvrtc_compile(const char *source, const char *architecture, void **image, size_t *bytes) {
     pinn_status status;
     pn_text target = {0}, key = {0};
     void *code = NULL;
@@ -82,11 +82,9 @@ pinn_status pn_kernel_compile(const char *source, const char *architecture, void
         PN_TRY(compile(source, option, OPTIONS, strncmp(architecture, "compute_", 8) == 0, &code, &code_bytes));
         pn_cache_keep(key.data, code, code_bytes);
     }
-    if (bytes) *bytes = code_bytes;
-    if (cubin) {
-        *cubin = code;
-        code = NULL;
-    }
+    *bytes = code_bytes;
+    *image = code;
+    code = NULL;
 fail:
     pn_free(code);
     pn_text_free(&target);

@@ -273,6 +273,11 @@ static pinn_status describe_machine(pinn_training *training) {
     return pn_text_check(&training->machine);
 }
 
+static void tell_cache_trouble(const pinn_training *training) {
+    char line[PN_CACHE_TROUBLE_BYTES];
+    if (training->message && pn_cache_tell_trouble(line)) pn_note(training, "%s", line);
+}
+
 pinn_status pinn_training_create(const pinn_options *options, pinn_training **out) {
     pinn_status status;
     pinn_context_options context = {.message = context_message};
@@ -311,6 +316,7 @@ pinn_status pinn_training_create(const pinn_options *options, pinn_training **ou
     training->compile_for = NULL; /* a later phase need not */
     training->start_seconds = pn_clock() - start;
     training->start_compiled = pn_compiled_kernels() - compiled;
+    tell_cache_trouble(training);
     *out = training;
     return PINN_OK;
 fail:

@@ -26,6 +26,25 @@ START_TEST(every_config) {
 }
 END_TEST
 
+/* Hidden layers are alike, so their kernels are too: 153 of the layered pass have nine texts; the tenth is the tiled pass. */
+START_TEST(layers_share_kernels) {
+    const char *const set[] = {"network.depth=50", "network.width=8"};
+    const pinn_options options = {.config = CONFIG("heat.toml"), .device = "cpu", .lowering = "layered", .compile_for = "sm_90", .set = set,
+                                  .set_count = 2, .no_directory = true};
+    for (int again = 0; again < 2; again++) {
+        pinn_training *training = NULL;
+        pinn_result result;
+        must(pinn_training_create(&options, &training));
+        pinn_training_result(training, &result);
+        if (again)
+            ck_assert_uint_eq(result.start_compiled, 0);
+        else
+            ck_assert(result.start_compiled > 5 && result.start_compiled <= 10);
+        pinn_training_destroy(training);
+    }
+}
+END_TEST
+
 START_TEST(an_unknown_architecture_is_an_error) {
     const pinn_options options = {.config = CONFIG("heat.toml"), .device = "cpu", .lowering = "layered", .compile_for = "sm_1", .no_directory = true};
     pinn_training *training = NULL;
@@ -41,6 +60,7 @@ int main(void) {
     TCase *group = tcase_create("nvrtc");
     tcase_set_timeout(group, 550);
     tcase_add_test(group, every_config);
+    tcase_add_test(group, layers_share_kernels);
     tcase_add_test(group, an_unknown_architecture_is_an_error);
     suite_add_tcase(suite, group);
     SRunner *runner = srunner_create(suite);
