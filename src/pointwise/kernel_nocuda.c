@@ -11,6 +11,11 @@ pinn_status pn_kernel_compile(const char *source, const char *architecture, void
     return without_cuda();
 }
 
+pinn_status pn_architecture_check(const char *name) {
+    (void)name;
+    return without_cuda();
+}
+
 pinn_status pn_kernel_create(pinn_context *context, const char *name, const pn_section *section, size_t count, pn_kernel **out) {
     (void)context, (void)name, (void)section, (void)count, (void)out;
     return without_cuda();

@@ -4,6 +4,7 @@
  * elementary functions the accurate ones. */
 #include <nvrtc.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/memory.h"
@@ -56,6 +57,35 @@ static pinn_status compile(const char *source, const char *const *option, int op
 fail:
     pn_free(result);
     if (program) nvrtcDestroyProgram(&program);
+    return status;
+}
+
+/* Of GPUs from compute capability 8.0 on, which the kernels need. */
+pinn_status pn_architecture_check(const char *name) {
+    enum { MOST = 64, LEAST = 80 };
+    pinn_status status;
+    int known[MOST], count = 0;
+    pn_text list = {0};
+    char *end;
+    const char *const number = strncmp(name, "sm_", 3) == 0 ? name + 3 : strncmp(name, "compute_", 8) == 0 ? name + 8 : "";
+    const long asked = strtol(number, &end, 10);
+    const bool plain = *number >= '1' && *number <= '9' && !*end;
+    NVRTC(nvrtcGetNumSupportedArchs(&count));
+    if (count < 1 || count > MOST) {
+        status = pn_fail(PINN_DEVICE_FAILED, "NVRTC does not say which architectures it supports");
+        goto fail;
+    }
+    NVRTC(nvrtcGetSupportedArchs(known));
+    for (int i = 0; i < count; i++) {
+        if (known[i] < LEAST) continue;
+        if (plain && known[i] == asked) goto fail; /* status is OK */
+        pn_text_printf(&list, "%ssm_%d", list.length ? ", " : "", known[i]);
+    }
+    PN_TRY(pn_text_check(&list));
+    status = pn_fail(PINN_CONFIG, "\"%s\" is no GPU architecture that kernels can be compiled for; this NVRTC has %s, or compute_ and the number for "
+                                  "intermediate code", name, pn_text_get(&list));
+fail:
+    pn_text_free(&list);
     return status;
 }
 

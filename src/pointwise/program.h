@@ -75,6 +75,8 @@ typedef struct pn_kernel pn_kernel;
 /* CUDA C++ text for the programs, appended to `out`, without compiling; `name` is an identifier. Text depends on programs and precision,
  * not on `points`. Errors: BAD_ARGUMENT (no program, different precisions, a bad name), NO_MEMORY. */
 pinn_status pn_kernel_source(const char *name, const pn_program *const *program, size_t count, pn_text *out);
+/* Whether this NVRTC compiles for "sm_90", ... Errors: CONFIG, with the architectures that there are; UNSUPPORTED without CUDA. */
+pinn_status pn_architecture_check(const char *name);
 /* Compiles by NVRTC (or takes it from the cache) for `architecture` ("sm_90"; "compute_90" gives PTX). Needs no GPU. Errors:
  * UNSUPPORTED without CUDA, DEVICE_FAILED with NVRTC's log. `cubin` (may be NULL) receives the machine code, owned by the caller
  * (pn_free). The cache: $PINN_CACHE, $XDG_CACHE_HOME/pinn or ~/.cache/pinn. A text that another thread is compiling is waited for. */

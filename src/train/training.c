@@ -32,7 +32,7 @@ static pinn_status choose_device(const pinn_options *options, pinn_context_optio
     else if (mode && *mode && strcmp(mode, "graph") != 0)
         return pn_fail(PINN_CONFIG, "PINN_GRAPH is \"%s\"; it may be \"graph\" or \"eager\"", mode);
     long ordinal = 0;
-    if (strcmp(device, "cpu") == 0 || (strcmp(device, "auto") == 0 && pinn_device_count() == 0)) {
+    if (strcmp(device, "cpu") == 0 || (strcmp(device, "auto") == 0 && (options->compile_for || pinn_device_count() == 0))) {
         out->executor = PINN_EXECUTOR_CPU;
         out->cpu_mode = getenv("PINN_CPU_MODE"); /* "strict:SEED": for tests */
         return PINN_OK;
@@ -48,6 +48,7 @@ static pinn_status choose_device(const pinn_options *options, pinn_context_optio
     if (ordinal >= pinn_device_count())
         return pn_fail(PINN_CONFIG, "--device %s: %d usable CUDA device%s here; use --device cpu", device, pinn_device_count(),
                        pinn_device_count() == 1 ? "" : "s");
+    if (options->compile_for) return pn_fail(PINN_CONFIG, "--device %s: kernels are compiled for an architecture without a device: use \"cpu\"", device);
     out->executor = on_gpu;
     out->device = (int)ordinal;
     return PINN_OK;
@@ -57,6 +58,11 @@ static pinn_status check_isa(void) {
     const char *isa = getenv("PINN_ISA");
     if (!isa || !*isa || strcmp(isa, "avx512") == 0 || strcmp(isa, "avx2") == 0 || strcmp(isa, "sse2") == 0) return PINN_OK;
     return pn_fail(PINN_CONFIG, "PINN_ISA is \"%s\"; it may be \"avx512\", \"avx2\" or \"sse2\"", isa);
+}
+
+static pinn_status check_architecture(const char *name) {
+    const pinn_status status = pn_architecture_check(name);
+    return status == PINN_OK ? status : pn_fail_within(status, "--compile-for");
 }
 
 static pinn_status choose_lowering(pinn_training *training, const pinn_options *options) {
@@ -295,10 +301,12 @@ pinn_status pinn_training_create(const pinn_options *options, pinn_training **ou
     PN_TRY(choose_device(options, &context));
     PN_TRY(choose_lowering(training, options));
     training->compile_for = options->compile_for;
+    training->check_only = options->compile_for != NULL;
+    if (training->check_only) PN_TRY(check_architecture(options->compile_for));
     PN_TRY(check_isa());
     PN_TRY(read_problem(training, options));
-    PN_TRY(pn_tiles_choose(training, options, context.executor == PINN_EXECUTOR_CPU));
-    if (training->config->tf32 && context.executor == PINN_EXECUTOR_CPU) {
+    PN_TRY(pn_tiles_choose(training, options, context.executor == PINN_EXECUTOR_CPU && !training->check_only));
+    if (training->config->tf32 && context.executor == PINN_EXECUTOR_CPU && !training->check_only) {
         status = pn_fail(PINN_CONFIG, "%s: precision = \"tf32\" needs a GPU; use \"float32\" or \"float64\" on a CPU", options->config);
         goto fail;
     }

@@ -137,6 +137,19 @@ START_TEST(no_tiles_for_some_networks) {
 }
 END_TEST
 
+START_TEST(limits_of_architectures) {
+    static const struct {
+        const char *name;
+        size_t kib;
+    } known[] = {{"sm_80", 163}, {"sm_86", 99}, {"sm_87", 163}, {"sm_89", 99}, {"sm_90", 227}, {"compute_90", 227},
+                 {"sm_100", 227}, {"sm_120", 99}, {"sm_999", 99}, {"nonsense", 99}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        ck_assert_uint_eq(pn_limits_of(known[i].name).shared_bytes, known[i].kib * 1024);
+        ck_assert_uint_gt(pn_limits_of(known[i].name).processors, 0);
+    }
+}
+END_TEST
+
 START_TEST(a_cpu_pass_has_no_tilings) {
     pn_pass_tiling tiling[2];
     size_t count = 7;
@@ -155,6 +168,7 @@ int main(void) {
     tcase_add_loop_test(tests, what_does_not_fit_says_why, 0, sizeof misfits / sizeof *misfits);
     tcase_add_loop_test(tests, what_is_not_streamed_says_why, 0, sizeof streamed_misfits / sizeof *streamed_misfits);
     tcase_add_test(tests, no_tiles_for_some_networks);
+    tcase_add_test(tests, limits_of_architectures);
     tcase_add_test(tests, a_cpu_pass_has_no_tilings);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
