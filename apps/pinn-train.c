@@ -33,7 +33,7 @@ static const struct argp_option options[] = {
     {"force", KEY_FORCE, NULL, 0, "Overwrite an existing run", 0},
     {"plan", KEY_PLAN, NULL, 0, "Print sizes, memory, operations and the recorded step; train nothing", 0},
     {"tune", KEY_TUNE, NULL, 0, "Measure the tiles of the GPU's network pass and write the fastest into CONFIG; train nothing", 0},
-    {"compile-for", KEY_COMPILE, "ARCH", 0, "Compile the kernels that a GPU of this architecture, such as sm_90, would run; needs no GPU and trains nothing", 0},
+    {"compile-for", KEY_COMPILE, "ARCH", 0, "Compile the kernels that a GPU of this architecture (sm_90) would run; needs no GPU, trains nothing", 0},
     {"json", KEY_JSON, NULL, 0, "Print one JSON object at the end on standard output", 0},
     {"quiet", 'q', NULL, 0, "No progress and no notes on standard error", 0},
     {0}};

@@ -99,8 +99,8 @@ static char trouble[PN_CACHE_TROUBLE_BYTES]; /* the first */
 static void remember_trouble(const char *reason) {
     pthread_mutex_lock(&lock);
     if (state == NO_TROUBLE) {
-        snprintf(trouble, sizeof trouble, "compiled kernels cannot be kept: %s; every start compiles them anew until PINN_CACHE names a folder that can be written",
-                 reason);
+        snprintf(trouble, sizeof trouble,
+                 "compiled kernels cannot be kept: %s; every start compiles them anew until PINN_CACHE names a folder that can be written", reason);
         state = TROUBLE;
     }
     pthread_mutex_unlock(&lock);
