@@ -14,7 +14,7 @@
 
 enum { EXIT_FAILED = 1, EXIT_WRONG = 2, EXIT_INTERRUPTED = 130 };
 enum { MOST_ASSIGNMENTS = 256 };
-enum { KEY_SET = 1000, KEY_SEED, KEY_RESUME, KEY_FORCE, KEY_PLAN, KEY_TUNE, KEY_JSON };
+enum { KEY_SET = 1000, KEY_SEED, KEY_RESUME, KEY_FORCE, KEY_PLAN, KEY_TUNE, KEY_COMPILE, KEY_JSON };
 
 typedef struct arguments {
     pinn_options options;
@@ -33,6 +33,7 @@ static const struct argp_option options[] = {
     {"force", KEY_FORCE, NULL, 0, "Overwrite an existing run", 0},
     {"plan", KEY_PLAN, NULL, 0, "Print sizes, memory, operations and the recorded step; train nothing", 0},
     {"tune", KEY_TUNE, NULL, 0, "Measure the tiles of the GPU's network pass and write the fastest into CONFIG; train nothing", 0},
+    {"compile-for", KEY_COMPILE, "ARCH", 0, "Compile the kernels that a GPU of this architecture (sm_90) would run; needs no GPU, trains nothing", 0},
     {"json", KEY_JSON, NULL, 0, "Print one JSON object at the end on standard output", 0},
     {"quiet", 'q', NULL, 0, "No progress and no notes on standard error", 0},
     {0}};
@@ -68,6 +69,10 @@ static error_t parse_option(int key, char *value, struct argp_state *state) {
         a->tune = o->no_directory = true;
         o->tiles = o->lowering = "auto";
         break;
+    case KEY_COMPILE:
+        o->compile_for = value;
+        o->no_directory = true;
+        break;
     case KEY_JSON: a->json = true; break;
     case ARGP_KEY_ARG:
         if (o->config) argp_error(state, "one config at a time: \"%s\" comes after \"%s\"", value, o->config);
@@ -77,6 +82,8 @@ static error_t parse_option(int key, char *value, struct argp_state *state) {
         if (a->plan && a->json) argp_error(state, "--plan prints text, --json the outcome of a run: give one of them");
         if (a->tune && (a->plan || a->json || o->resume || o->force || o->directory))
             argp_error(state, "--tune trains nothing and writes into the config alone: --plan, --json, --out, --resume and --force say otherwise");
+        if (o->compile_for && (a->plan || a->tune || a->json || o->resume || o->force || o->directory))
+            argp_error(state, "--compile-for trains and writes nothing: --plan, --tune, --json, --out, --resume and --force say otherwise");
         if (!o->config) argp_error(state, "which problem? Give the path of a config, such as configs/heat.toml");
         break;
     default: return ARGP_ERR_UNKNOWN;
@@ -185,6 +192,16 @@ static pinn_status tune(const arguments *a, pinn_training *training) {
     return status;
 }
 
+/* What failed has been an error: all kernels are there. */
+static pinn_status print_compiled(const arguments *a, const pinn_training *training) {
+    pinn_result r;
+    char *text = malloc(512);
+    if (!text) return PINN_NO_MEMORY;
+    pinn_training_result(training, &r);
+    snprintf(text, 512, "all kernels for %s compile: %zu were compiled now, others are in the cache", a->options.compile_for, r.start_compiled);
+    return print_text(PINN_OK, text);
+}
+
 int main(int count, char **argument) {
     arguments a = {.options = {.progress = stderr, .message = note}};
     pinn_training *training = NULL;
@@ -192,7 +209,7 @@ int main(int count, char **argument) {
     start(argument);
     a.options.set = a.set;
     argp_parse(&argp, count, argument, 0, NULL, &a);
-    if (!a.tune && !a.plan) catch_signals(); /* those two leave nothing that had to be ended well */
+    if (!a.tune && !a.plan && !a.options.compile_for) catch_signals(); /* those leave nothing that had to be ended well */
     bool quiet = a.options.progress == NULL;
 
     pinn_status status = pinn_training_create(&a.options, &training);
@@ -200,6 +217,8 @@ int main(int count, char **argument) {
         status = print_plan(training);
     else if (status == PINN_OK && a.tune)
         status = tune(&a, training);
+    else if (status == PINN_OK && a.options.compile_for)
+        status = print_compiled(&a, training);
     else if (status == PINN_OK) {
         running = training;
         if (asked) pinn_training_interrupt(training);
@@ -211,7 +230,7 @@ int main(int count, char **argument) {
         fprintf(stderr, "%s\n", pinn_error_message());
     }
     if (a.json && !a.plan && print_json(training, status) != PINN_OK && status == PINN_OK) status = PINN_IO;
-    if (training && !a.plan && !a.tune && !quiet && (status == PINN_OK || status == PINN_INTERRUPTED)) summarise(training);
+    if (training && !a.plan && !a.tune && !a.options.compile_for && !quiet && (status == PINN_OK || status == PINN_INTERRUPTED)) summarise(training);
     running = NULL;
     pinn_training_destroy(training);
     return exit_status(status, begun);

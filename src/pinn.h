@@ -38,7 +38,8 @@ typedef struct pinn_options { /* all strings borrowed during pinn_training_creat
     const char *lowering;   /* NULL: environment variable PINN_PASS, else "auto"; "tiled", "streamed", "layered", or "fma": tiled, a GPU's products by scalar
                                multiply-adds, the slow oracle of the tensor cores */
     const char *tiles;      /* NULL: environment variable PINN_TILES, else "auto"; tiles of the GPU's pass, as a plan prints them */
-    const char *compile_for; /* layered on a CPU: also compile the kernels of a GPU architecture ("sm_90"), as a check; NULL = don't */
+    const char *compile_for; /* on a CPU: compile the kernels that a GPU of this architecture ("sm_90") would run, as a check: the training cannot be
+                                run; NULL = don't */
     const char *directory;  /* run directory; NULL = runs/<config's name without .toml> */
     bool no_directory;      /* write nothing: plans and benches */
     bool force, resume;     /* an existing run: overwrite it, or go on from its checkpoint */

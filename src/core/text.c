@@ -141,18 +141,30 @@ static pinn_status read_stream(pn_text *out, FILE *file, const char *path, size_
     return pn_text_check(out);
 }
 
-pinn_status pn_text_read_file(pn_text *out, const char *path, size_t limit) {
-    FILE *file = fopen(path, "rb");
-    if (!file) return pn_fail(PINN_IO, "%s: %s", path, strerror(errno));
+/* `regular`: nothing else is read, and opening waits for nobody (a FIFO's writer). */
+static pinn_status read_file(pn_text *out, const char *path, size_t limit, bool regular) {
     struct stat info;
     pinn_status status;
-    if (fstat(fileno(file), &info) == 0 && S_ISDIR(info.st_mode))
+    const int descriptor = open(path, O_RDONLY | O_CLOEXEC | (regular ? O_NONBLOCK : 0));
+    FILE *file = descriptor < 0 ? NULL : fdopen(descriptor, "rb");
+    if (!file) {
+        status = pn_fail(PINN_IO, "%s: %s", path, strerror(errno));
+        if (descriptor >= 0) close(descriptor);
+        return status;
+    }
+    const bool known = fstat(descriptor, &info) == 0;
+    if (known && S_ISDIR(info.st_mode))
         status = pn_fail(PINN_IO, "%s: is a directory", path);
+    else if (regular && !(known && S_ISREG(info.st_mode)))
+        status = pn_fail(PINN_IO, "%s: is no regular file", path);
     else
         status = read_stream(out, file, path, limit);
     fclose(file);
     return status;
 }
+
+pinn_status pn_text_read_file(pn_text *out, const char *path, size_t limit) { return read_file(out, path, limit, false); }
+pinn_status pn_text_read_regular(pn_text *out, const char *path, size_t limit) { return read_file(out, path, limit, true); }
 
 static bool write_all(int file, const char *data, size_t length) {
     while (length) {

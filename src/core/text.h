@@ -38,6 +38,8 @@ void pn_text_free(pn_text *text);
 
 /* Whole file into `out` (appended). Errors name the path: missing, a directory, unreadable, larger than `limit` bytes. */
 pinn_status pn_text_read_file(pn_text *out, const char *path, size_t limit);
+/* The same for a regular file: a FIFO or device of that name is an error, not waited for. */
+pinn_status pn_text_read_regular(pn_text *out, const char *path, size_t limit);
 /* Writes a temporary name beside `path`, flushes it to disk, renames: `path` is either the old or the new content, never a mix. */
 pinn_status pn_text_write_file(const pn_text *text, const char *path);
 

@@ -6,6 +6,7 @@
  */
 #include "network/description.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/memory.h"
@@ -262,8 +263,27 @@ pinn_status pn_describe_uniform(const pn_pass *pass, const char *lowering, pn_un
     return PINN_OK;
 }
 
+/* Shared memory a block may have: CUDA C++ Programming Guide, "Compute Capabilities", technical specifications. Multiprocessors: of the GPU
+ * named, by its data sheet. */
 pn_device_limits pn_limits_of(const char *architecture) {
-    return strcmp(architecture, "sm_80") == 0 ? (pn_device_limits){163 * 1024, 108} : (pn_device_limits){227 * 1024, 132};
+    static const struct {
+        unsigned capability;
+        pn_device_limits limits;
+    } known[] = {{80, {163 * 1024, 108}},  /* A100 */
+                 {86, {99 * 1024, 84}},    /* A40 */
+                 {87, {163 * 1024, 16}},   /* Jetson AGX Orin */
+                 {89, {99 * 1024, 142}},   /* L40S */
+                 {90, {227 * 1024, 132}},  /* H200 */
+                 {100, {227 * 1024, 148}}, /* B200 */
+                 {103, {227 * 1024, 148}}, /* B300 */
+                 {110, {227 * 1024, 20}},  /* Jetson AGX Thor */
+                 {120, {99 * 1024, 170}},  /* RTX 5090 */
+                 {121, {99 * 1024, 48}}};  /* GB10 */
+    const char *number = strchr(architecture, '_');
+    const unsigned long capability = number ? strtoul(number + 1, NULL, 10) : 0;
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (known[i].capability == capability) return known[i].limits;
+    return (pn_device_limits){99 * 1024, 16};
 }
 
 size_t pn_most_channels(const pn_pass *pass) {

@@ -67,6 +67,8 @@ typedef struct pn_lowering_form {
     void (*destroy)(pn_pass *pass);
     pinn_status (*record)(pn_pass *pass, pinn_graph *graph);
     pinn_status (*finish)(pn_pass *pass); /* waits for kernels and loads them; any number of times. NULL: there are none */
+    /* Begins to compile the kernels that a GPU of the architecture would run. Errors as of create. NULL: there are none, or create does it */
+    pinn_status (*check)(const pn_pass *pass, const char *architecture, pn_compilation **out);
 } pn_lowering_form;
 
 extern const pn_lowering_form pn_tiled_form, pn_layered_form, pn_tile_form, pn_stream_form; /* CPU; both; GPU; GPU */
@@ -116,7 +118,7 @@ typedef struct pn_device_limits {
     size_t shared_bytes; /* of shared memory a block may have */
     unsigned processors; /* multiprocessors */
 } pn_device_limits;
-/* Of an A100 for "sm_80", else of an H200: for checks that have no device. */
+/* Of a usual GPU of the architecture, for checks that have no device; of an unknown one those of the smallest. */
 pn_device_limits pn_limits_of(const char *architecture);
 
 /* Point sets as tiles run through them: most channels first, the sets of a group together. order: [pass->members]. */

@@ -307,13 +307,13 @@ static pinn_status place_residual_sums(pn_pass *pass, node *n) {
 }
 
 /* What a GPU of another machine would run: compiled, not kept. */
-static pinn_status check_kernel(const pn_pass *pass, const char *name, node *n) {
+static pinn_status check_kernel(const pn_pass *pass, const char *entry, node *n) {
     pn_text source = {0};
     pinn_status status;
     const pn_program **program = pn_allocate(n->sections, sizeof *program);
     if (!program) return PN_NO_MEMORY("a kernel's programs");
     for (size_t s = 0; s < n->sections; s++) program[s] = n->section[s].program;
-    PN_TRY(pn_kernel_source(name, program, n->sections, &source));
+    PN_TRY(pn_kernel_source(entry, program, n->sections, &source));
     PN_TRY(pn_compilation_begin(pn_text_get(&source), pass->compile_for, &n->check));
 fail:
     pn_text_free(&source);
@@ -325,15 +325,15 @@ static pinn_status add_pointwise(pn_pass *pass, enum stage stage, size_t l) {
     pinn_status status;
     static const char *const names[] = {"forward", "residual", "backward"};
     node *n = NULL;
-    char kernel_name[64];
+    char entry[64]; /* without the layer's number: layers with equal programs share one compiled text */
     PN_TRY(add_node(pass, &n));
     if (stage == STAGE_RESIDUAL) {
         const char *name = pass->store_residuals ? "stored_residuals" : pass->evaluate ? "fields" : "residuals";
         snprintf(n->name, sizeof n->name, "%s", name);
-        snprintf(kernel_name, sizeof kernel_name, "pn_%s", name);
+        snprintf(entry, sizeof entry, "pn_%s", name);
     } else {
         snprintf(n->name, sizeof n->name, "layer %zu %s", layer_number(pass, l), names[stage]);
-        snprintf(kernel_name, sizeof kernel_name, "pn_layer%zu_%s", layer_number(pass, l), names[stage]);
+        snprintf(entry, sizeof entry, "pn_layer_%s", names[stage]);
     }
     n->operation.cpu = pointwise_cpu;
     n->operation.cuda = pointwise_cuda;
@@ -341,9 +341,9 @@ static pinn_status add_pointwise(pn_pass *pass, enum stage stage, size_t l) {
     PN_TRY(allocate_sections(pass, n, stage, l));
     bind_sections(pass, n, stage, l);
     if (pinn_context_executor(pass->context) != PINN_EXECUTOR_CPU)
-        PN_TRY(pn_kernel_begin(pass->context, kernel_name, n->section, n->sections, &n->kernel));
+        PN_TRY(pn_kernel_begin(pass->context, n->name, entry, n->section, n->sections, &n->kernel));
     else if (pass->compile_for)
-        PN_TRY(check_kernel(pass, kernel_name, n));
+        PN_TRY(check_kernel(pass, entry, n));
     if (stage == STAGE_BACKWARD) PN_TRY(place_layer_sums(pass, n, l));
     if (stage == STAGE_RESIDUAL && !pass->evaluate) PN_TRY(place_residual_sums(pass, n));
 fail:
@@ -430,6 +430,7 @@ static pinn_status layered_finish(pn_pass *pass) {
         if (status == PINN_OK && n->check) {
             status = pn_compilation_end(n->check, NULL, NULL);
             n->check = NULL;
+            if (status != PINN_OK) pn_fail_within(status, "kernel %s", n->name);
         }
         if (status != PINN_OK) return status;
     }

@@ -85,7 +85,7 @@ fail:
 static pinn_status check_spec(const pn_pass_spec *spec) {
     const bool cpu = pinn_context_executor(spec->context) == PINN_EXECUTOR_CPU;
     if (!spec->sets) return pn_fail(PINN_BAD_ARGUMENT, "a network pass needs at least one point set");
-    if (spec->tf32 && (cpu || spec->real != PN_FLOAT32))
+    if (spec->tf32 && ((cpu && !spec->compile_for) || spec->real != PN_FLOAT32))
         return pn_fail(PINN_UNSUPPORTED, "precision \"tf32\" exists on a GPU only: use \"float32\" on a CPU");
     if (!spec->evaluate && !spec->scale) return pn_fail(PINN_BAD_ARGUMENT, "a training pass needs the plane of loss scales");
     if (spec->residuals && !spec->evaluate) return pn_fail(PINN_BAD_ARGUMENT, "residuals are stored by a pass that evaluates");
@@ -134,27 +134,22 @@ static bool is_wide(const pn_network *network) {
     return false;
 }
 
-/* Compiles, on a CPU, what a GPU of the architecture would run. */
-static pinn_status check_kernels(pn_pass *pass, const char *architecture) {
-    const bool wide = is_wide(pass->network);
-    pinn_status status = wide ? pn_stream_check(pass, architecture, &pass->check) : pn_tile_check(pass, architecture, &pass->check);
-    if (status == PINN_UNSUPPORTED)
-        status = wide ? pn_tile_check(pass, architecture, &pass->check) : pn_stream_check(pass, architecture, &pass->check);
-    return status == PINN_UNSUPPORTED ? PINN_OK : status; /* this network would run layered */
+/* Of a CPU. With compile_for what else a GPU might run, or does run to evaluate, is checked by being made. */
+static const pn_lowering_form *cpu_form(const pn_pass_spec *spec) {
+    const bool checked = spec->compile_for && (spec->evaluate || spec->lowering == PN_LOWERING_AUTO);
+    if (spec->lowering == PN_LOWERING_LAYERED || checked) return &pn_layered_form;
+    return spec->lowering == PN_LOWERING_STREAMED && !spec->compile_for ? &pn_stream_form : &pn_tiled_form;
 }
 
-/* Lowerings to try one after another until one supports the pass. AUTO on a GPU: streamed from STREAMED_WIDTH on, tiled, layered; evaluations,
+/* Of a GPU: lowerings to try one after another until one supports the pass. AUTO: streamed from STREAMED_WIDTH on, tiled, layered; evaluations,
  * which are rare, layered. What was asked for is an error where it cannot be. */
 static size_t list_forms(const pn_pass_spec *spec, const pn_lowering_form *form[3]) {
-    const bool cpu = pinn_context_executor(spec->context) == PINN_EXECUTOR_CPU, layered = pn_tiles_layered(spec->tiles);
     const bool tiles = !pn_tiles_auto(spec->tiles), rows = pn_tiles_rows(spec->tiles, &(pn_tile_rows){0});
     size_t count = 0;
-    if (spec->lowering == PN_LOWERING_LAYERED || (!cpu && (spec->evaluate || layered)))
+    if (spec->lowering == PN_LOWERING_LAYERED || spec->evaluate || pn_tiles_layered(spec->tiles))
         form[count++] = &pn_layered_form;
-    else if (spec->lowering == PN_LOWERING_STREAMED || (spec->lowering == PN_LOWERING_AUTO && !cpu && rows))
+    else if (spec->lowering == PN_LOWERING_STREAMED || (spec->lowering == PN_LOWERING_AUTO && rows))
         form[count++] = &pn_stream_form;
-    else if (cpu)
-        form[count++] = &pn_tiled_form;
     else if (spec->lowering == PN_LOWERING_TILED || tiles)
         form[count++] = &pn_tile_form;
     else {
@@ -166,9 +161,20 @@ static size_t list_forms(const pn_pass_spec *spec, const pn_lowering_form *form[
     return count;
 }
 
-static pinn_status create_lowering(const pn_pass_spec *spec, pn_pass *pass) {
+/* Compiles, on a CPU, what a GPU of the architecture would run. */
+static pinn_status check_kernels(const pn_pass_spec *spec, pn_pass *pass) {
     const pn_lowering_form *form[3];
     const size_t count = list_forms(spec, form);
+    pinn_status status = PINN_UNSUPPORTED;
+    for (size_t i = 0; i < count && status == PINN_UNSUPPORTED; i++)
+        status = form[i]->check ? form[i]->check(pass, spec->compile_for, &pass->check) : PINN_OK;
+    return status;
+}
+
+static pinn_status create_lowering(const pn_pass_spec *spec, pn_pass *pass) {
+    const bool cpu = pinn_context_executor(spec->context) == PINN_EXECUTOR_CPU;
+    const pn_lowering_form *form[3] = {cpu ? cpu_form(spec) : NULL};
+    const size_t count = cpu ? 1 : list_forms(spec, form);
     pinn_status status = PINN_UNSUPPORTED;
     for (size_t i = 0; i < count && status == PINN_UNSUPPORTED; i++) {
         if (i > 0) {
@@ -180,10 +186,7 @@ static pinn_status create_lowering(const pn_pass_spec *spec, pn_pass *pass) {
         status = pass->form->create(pass);
     }
     if (pass->form != &pn_layered_form) pass->note[0] = '\0';
-    if (status == PINN_OK && pinn_context_executor(spec->context) == PINN_EXECUTOR_CPU && spec->compile_for && !spec->evaluate &&
-        pass->form == &pn_layered_form)
-        status = check_kernels(pass, spec->compile_for);
-    return status;
+    return status == PINN_OK && cpu && spec->compile_for ? check_kernels(spec, pass) : status;
 }
 
 pinn_status pn_pass_create(const pn_pass_spec *spec, pn_pass **out) {

@@ -48,8 +48,8 @@ typedef struct pn_pass_spec {
     const char *tiles;      /* on a GPU: NULL or "auto" = by the table; "layered"; or a choice as pn_pass_tiles gives it: UNSUPPORTED, with the
                                reason, when it does not fit the network or the device */
     bool products_fma;      /* tiled on a GPU: products by scalar multiply-adds, the slow oracle of those on tensor cores */
-    const char *compile_for; /* layered on the CPU: also compile the kernels that a GPU of this architecture ("sm_90") would run, and
-                                throw them away: a check that needs no GPU. NULL = don't */
+    const char *compile_for; /* on the CPU: also compile the kernels that a GPU of this architecture ("sm_90") would run, with AUTO those of the
+                                layered pass too, and throw them away: a check that needs no GPU. NULL = don't */
     bool evaluate;          /* forward only: fields are stored, no loss, no gradient */
     bool residuals;         /* with `evaluate`: residuals are stored in the fields' stead */
 } pn_pass_spec;

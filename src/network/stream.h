@@ -55,9 +55,6 @@ pinn_status pn_stream_plan_create(const pn_pass *pass, const pn_device_limits *l
 pinn_status pn_stream_describe(const pn_pass *pass, pn_stream_plan *plan);
 void pn_stream_plan_free(pn_stream_plan *plan);
 
-/* Begins to compile the kernels that a GPU of this architecture would run for the pass. Errors as of pn_stream_plan_create. */
-pinn_status pn_stream_check(const pn_pass *pass, const char *architecture, pn_compilation **out);
-
 #define PN_STREAM_PREPARE "pn_stream_weights"
 #define PN_STREAM_PASS "pn_stream_pass"
 #define PN_STREAM_GRADIENT "pn_stream_gradients"

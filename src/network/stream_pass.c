@@ -224,11 +224,11 @@ fail:
     return status;
 }
 
-pinn_status pn_stream_check(const pn_pass *pass, const char *architecture, pn_compilation **out) {
+static pinn_status streamed_check(const pn_pass *pass, const char *architecture, pn_compilation **out) {
     const pn_device_limits limits = pn_limits_of(architecture);
     pinn_status status;
     pn_stream_plan plan = {0};
-    PN_TRY(pn_stream_plan_create(pass, &limits, NULL, &plan));
+    PN_TRY(pn_stream_plan_create(pass, &limits, pass->tiles, &plan));
     PN_TRY(compile(pass, &plan, architecture, out));
 fail:
     pn_stream_plan_free(&plan);
@@ -248,4 +248,4 @@ fail:
     return status;
 }
 
-const pn_lowering_form pn_stream_form = {"streamed", streamed_create, streamed_destroy, streamed_record, streamed_finish};
+const pn_lowering_form pn_stream_form = {"streamed", streamed_create, streamed_destroy, streamed_record, streamed_finish, streamed_check};

@@ -158,9 +158,17 @@ static bool size_tiles(const pn_pass *pass, const pn_device_limits *limits, cons
 
 static size_t distance(size_t a, size_t b) { return a > b ? a - b : b - a; }
 
+static pinn_status unknown_shape(const pn_tile_rows *asked) {
+    char text[PN_TILE_CHOICE_BYTES];
+    pn_tile_rows_print(asked, text);
+    return pn_fail(PINN_UNSUPPORTED, "no streamed pass: tiles of %s: there is no such combination of warps and blocks; there are \"warps 8, blocks 1\", "
+                                     "\"warps 16, blocks 1\" and \"warps 8, blocks 2\"", text);
+}
+
 /* Rows of a tile, warps and blocks: as asked for, or by the estimate. What is asked for comes first, where shapes differ in it. */
 static pinn_status choose_tiles(const pn_pass *pass, const pn_device_limits *limits, const char *tiles, pn_stream_plan *plan) {
-    static const pn_tile_rows shape[] = {{0, 8, 1}, {0, 16, 1}, {0, 8, 2}};
+    static const pn_tile_rows shape[] = {{0, 8, 1}, {0, 16, 1}, {0, 8, 2}}; /* as unknown_shape tells */
+    bool known = false;
     pn_tile_rows asked = {0}, best = {0};
     double best_time = INFINITY;
     size_t best_off = SIZE_MAX;
@@ -171,6 +179,7 @@ static pinn_status choose_tiles(const pn_pass *pass, const pn_device_limits *lim
     for (size_t k = 0; k < sizeof shape / sizeof shape[0]; k++) {
         pn_tile_rows tile = shape[k];
         if (asked.warps && (tile.warps != asked.warps || tile.blocks != asked.blocks)) continue;
+        known = true;
         for (tile.rows = asked.rows ? asked.rows : ROWS_STEP; tile.rows <= (asked.rows ? asked.rows : ROWS_MOST); tile.rows += ROWS_STEP) {
             if (!size_tiles(pass, limits, &tile, plan)) continue;
             const double time = estimate_time(plan, limits->processors);
@@ -181,7 +190,8 @@ static pinn_status choose_tiles(const pn_pass *pass, const pn_device_limits *lim
             best_time = time;
         }
     }
-    if (!best.rows) return unsupported("a tile does not fit: too many channels, too little shared memory, or other warps than 8 or 16");
+    if (!known) return unknown_shape(&asked);
+    if (!best.rows) return unsupported("a tile does not fit: too many channels, or too little shared memory");
     size_tiles(pass, limits, &best, plan);
     return PINN_OK;
 }

@@ -49,9 +49,6 @@ typedef struct pn_tile_candidate {
  * sizes are overwritten. */
 size_t pn_tile_candidates(const pn_pass *pass, const pn_device_limits *limits, pn_tile_plan *plan, pn_tile_candidate *best, size_t most);
 
-/* Begins to compile the kernel that a GPU of this architecture would run for the pass. Errors as of pn_tile_plan_create. */
-pinn_status pn_tile_check(const pn_pass *pass, const char *architecture, pn_compilation **out);
-
 #define PN_TILE_KERNEL "pn_network_pass"
 /* Appends the kernel's text. It depends on programs, parameter offsets and the plan, not on numbers of points. */
 pinn_status pn_tile_source(const pn_pass *pass, const pn_tile_plan *plan, pn_text *out);

@@ -119,6 +119,8 @@ fail:
 
 static pinn_status find_choice(const pn_pass *pass, pn_tile_choice *choice, bool *given) {
     *given = !pn_tiles_auto(pass->tiles);
+    if (pn_tiles_rows(pass->tiles, &(pn_tile_rows){0}))
+        return pn_fail(PINN_UNSUPPORTED, "tiles of %s are the streamed pass's: those of the tiled one are units and splits", pass->tiles);
     return *given ? pn_tile_choice_parse(pass->tiles, choice) : PINN_OK;
 }
 
@@ -173,11 +175,14 @@ static pinn_status tiled_finish(pn_pass *pass) {
     return status;
 }
 
-pinn_status pn_tile_check(const pn_pass *pass, const char *architecture, pn_compilation **out) {
+static pinn_status tiled_check(const pn_pass *pass, const char *architecture, pn_compilation **out) {
     const pn_device_limits limits = pn_limits_of(architecture);
     pinn_status status;
     pn_tile_plan plan = {0};
-    PN_TRY(pn_tile_plan_create(pass, &limits, NULL, &plan));
+    pn_tile_choice choice;
+    bool given = false;
+    PN_TRY(find_choice(pass, &choice, &given));
+    PN_TRY(pn_tile_plan_create(pass, &limits, given ? &choice : NULL, &plan));
     PN_TRY(compile(pass, &plan, architecture, out));
 fail:
     pn_tile_plan_free(&plan);
@@ -220,4 +225,4 @@ static pinn_status tiled_record(pn_pass *pass, pinn_graph *graph) {
     return pinn_graph_operation(graph, &w->operation, &w, sizeof w, pn_pass_planes(pass, w->reads, reads), pn_pass_planes(pass, w->writes, writes));
 }
 
-const pn_lowering_form pn_tile_form = {"tiled", tiled_create, tiled_destroy, tiled_record, tiled_finish};
+const pn_lowering_form pn_tile_form = {"tiled", tiled_create, tiled_destroy, tiled_record, tiled_finish, tiled_check};

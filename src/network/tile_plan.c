@@ -5,6 +5,8 @@
  * and a constant for its barriers. */
 #include "network/tile.h"
 
+#include <stdio.h>
+
 #include "core/memory.h"
 
 enum {
@@ -15,6 +17,7 @@ enum {
     BARRIERS = 15,            /* of a block, for units of several warps */
     ELEMENT_ALIGNMENT = 64
 };
+_Static_assert(WARPS_MOST / 2 <= BARRIERS, "units of two warps and more have a barrier each");
 
 static size_t padded(size_t columns) { return (columns + 7) / 8 * 8; }
 static size_t round_up(size_t value, size_t step) { return (value + step - 1) / step * step; }
@@ -23,6 +26,35 @@ static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 /* ---- what the kernel can do ---------------------------------------------------------------------------------------------------- */
 
 static pinn_status unsupported(const char *reason) { return pn_fail(PINN_UNSUPPORTED, "no tiled pass: %s", reason); }
+
+/* ---- rules --------------------------------------------------------------------------------------------------------------------- */
+
+enum rule {
+    FITS,
+    RULE_WARPS, RULE_SPLITS, RULE_EVEN,
+    RULE_ACCUMULATORS, RULE_THREAD, RULE_QUARTER,
+    RULE_GROUP_ROWS, RULE_GROUP_REGISTERS,
+    RULE_WAITING, RULE_SHARED
+};
+
+/* The rule a choice breaks, or FITS, and the two numbers its text tells. */
+typedef struct verdict {
+    enum rule rule;
+    size_t first, second;
+} verdict;
+
+static const char *const rule_text[] = {
+    [RULE_WARPS] = "units times splits is at most %zu, not %zu",
+    [RULE_SPLITS] = "this width has at most %zu splits, not %zu",
+    [RULE_EVEN] = "the width's %zu tiles of 8 columns cannot be shared evenly by %zu splits",
+    [RULE_ACCUMULATORS] = "a thread's sums have at most %zu registers, not %zu: use more splits",
+    [RULE_THREAD] = "a thread has at most %zu registers, not %zu: use more splits",
+    [RULE_QUARTER] = "the warps on a quarter of a multiprocessor have at most %zu registers a lane, not %zu: use fewer units or more splits",
+    [RULE_GROUP_ROWS] = "a tile has %zu rows, and the smallest part of a point set with fewer channels has %zu: use more units",
+    [RULE_GROUP_REGISTERS] = "for a point set with %zu channels no number of splits leaves a thread's sums at most %zu registers: use fewer splits",
+    [RULE_WAITING] = "a tile's arrays have %zu bytes, and a layer's weights, which wait there at the start, %zu: use more units",
+    [RULE_SHARED] = "the device has %zu bytes of shared memory, they need %zu",
+};
 
 /* ---- sizes --------------------------------------------------------------------------------------------------------------------- */
 
@@ -33,8 +65,8 @@ static size_t lane_registers(const pn_tile_plan *plan, size_t channels, unsigned
 }
 
 /* Units and splits of a group: the choice's for those with the most channels, for the others too if rows and registers allow (an odd
- * number of channels may need more splits and fewer units). False when a group does not fit. */
-static bool size_group(const pn_tile_plan *plan, size_t channels, bool most, size_t rows, size_t registers, pn_tile_group *out) {
+ * number of channels may need more splits and fewer units). */
+static verdict size_group(const pn_tile_plan *plan, size_t channels, bool most, size_t rows, size_t registers, pn_tile_group *out) {
     const size_t points = unit_points(channels), tiles = padded(plan->net.width) / 8;
     unsigned splits = plan->choice.splits;
     for (; splits <= tiles && splits <= plan->warps; splits++) {
@@ -42,17 +74,17 @@ static bool size_group(const pn_tile_plan *plan, size_t channels, bool most, siz
         unsigned units = plan->warps / splits;
         if (units > plan->choice.units) units = plan->choice.units;
         if (!most && units * points * channels > rows) units = (unsigned)(rows / (points * channels));
-        if (units == 0) return false;
+        if (units == 0) return (verdict){RULE_GROUP_ROWS, rows, points * channels};
         out->units = units;
         out->splits = splits;
         out->points = units * points;
         out->rows = out->points * channels;
-        if (most || lane_registers(plan, channels, splits) <= registers) return true;
+        if (most || lane_registers(plan, channels, splits) <= registers) return (verdict){.rule = FITS};
     }
-    return false;
+    return (verdict){RULE_GROUP_REGISTERS, channels, registers};
 }
 
-static bool size_groups(const pn_pass *pass, pn_tile_plan *plan) {
+static verdict size_groups(const pn_pass *pass, pn_tile_plan *plan) {
     const size_t most = pn_most_channels(pass), rows = plan->choice.units * unit_points(most) * most;
     const size_t registers = larger(lane_registers(plan, most, plan->choice.splits), 32);
     plan->rows = plan->points_most = plan->units_most = plan->splits_most = 0;
@@ -61,7 +93,8 @@ static bool size_groups(const pn_pass *pass, pn_tile_plan *plan) {
     for (size_t g = 0; g < pass->groups; g++) {
         pn_tile_group *group = &plan->group[g];
         const size_t channels = pass->group[g].channels;
-        if (!size_group(plan, channels, channels == most, rows, registers, group)) return false;
+        const verdict found = size_group(plan, channels, channels == most, rows, registers, group);
+        if (found.rule != FITS) return found;
         plan->rows = larger(plan->rows, group->rows);
         plan->points_most = larger(plan->points_most, group->points);
         plan->units_most = (unsigned)larger(plan->units_most, group->units);
@@ -73,7 +106,7 @@ static bool size_groups(const pn_pass *pass, pn_tile_plan *plan) {
         plan->tiles += (pass->member[m].points + points - 1) / points;
     }
     plan->keep_stage = keep * 32 * plan->warps;
-    return true;
+    return (verdict){.rule = FITS};
 }
 
 /* Elements from row to row, so that a warp's reads touch each bank once: kernels/tile_halves.cuh, tile_products.cuh. */
@@ -136,25 +169,37 @@ static void size_gradient(pn_tile_plan *plan) {
     }
 }
 
-/* False when the choice does not fit the device. */
-static bool size_plan(const pn_pass *pass, const pn_device_limits *limits, pn_tile_plan *plan) {
-    const size_t most = pn_most_channels(pass), real = pn_real_bytes(pass->real) / sizeof(float);
-    plan->warps = plan->choice.units * plan->choice.splits;
-    if (plan->warps > WARPS_MOST || plan->choice.splits > padded(plan->net.width) / 8) return false;
-    const size_t registers = lane_registers(plan, most, plan->choice.splits) * real;
+/* What warps and their registers allow. */
+static verdict check_warps(const pn_pass *pass, const pn_tile_plan *plan) {
+    const size_t most = pn_most_channels(pass), real = pn_real_bytes(pass->real) / sizeof(float), tiles = padded(plan->net.width) / 8;
+    const pn_tile_choice *choice = &plan->choice;
+    if (plan->warps > WARPS_MOST) return (verdict){RULE_WARPS, WARPS_MOST, plan->warps};
+    if (choice->splits > tiles) return (verdict){RULE_SPLITS, tiles, choice->splits};
+    if (tiles % choice->splits) return (verdict){RULE_EVEN, tiles, choice->splits};
+    const size_t registers = lane_registers(plan, most, choice->splits) * real;
     /* accumulators, the operand they come from, fragments, the lane functions' own */
     const size_t thread = 2 * registers + (2 * most + 44) * real;
-    if (padded(plan->net.width) / 8 % plan->choice.splits || (plan->choice.splits > 1 && plan->choice.units > BARRIERS)) return false;
     const size_t quarter = (plan->warps + 3) / 4; /* warps on the fullest quarter of a multiprocessor */
-    if (registers > LANE_REGISTERS_MOST || thread > THREAD_REGISTERS_MOST || thread * quarter > QUARTER_REGISTERS) return false;
-    if (!size_groups(pass, plan)) return false;
+    if (registers > LANE_REGISTERS_MOST) return (verdict){RULE_ACCUMULATORS, LANE_REGISTERS_MOST, registers};
+    if (thread > THREAD_REGISTERS_MOST) return (verdict){RULE_THREAD, THREAD_REGISTERS_MOST, thread};
+    if (thread * quarter > QUARTER_REGISTERS) return (verdict){RULE_QUARTER, QUARTER_REGISTERS, thread * quarter};
+    return (verdict){.rule = FITS};
+}
+
+static verdict size_plan(const pn_pass *pass, const pn_device_limits *limits, pn_tile_plan *plan) {
+    plan->warps = plan->choice.units * plan->choice.splits;
+    verdict found = check_warps(pass, plan);
+    if (found.rule == FITS) found = size_groups(pass, plan);
+    if (found.rule != FITS) return found;
     size_memory(pass, plan);
     size_operands(pass, limits, plan);
     size_gradient(plan);
-    if (2 * plan->rows * plan->stride * element_bytes(pass, plan) <
-        larger(plan->net.first, plan->net.width) * plan->net.width * pn_real_bytes(pass->real)) return false; /* where weights wait at the start */
+    const size_t arrays = 2 * plan->rows * plan->stride * element_bytes(pass, plan);
+    const size_t waiting = larger(plan->net.first, plan->net.width) * plan->net.width * pn_real_bytes(pass->real);
+    if (arrays < waiting) return (verdict){RULE_WAITING, arrays, waiting};
     plan->blocks = (unsigned)(plan->tiles < limits->processors ? plan->tiles : limits->processors);
-    return plan->shared_bytes <= limits->shared_bytes;
+    if (plan->shared_bytes > limits->shared_bytes) return (verdict){RULE_SHARED, limits->shared_bytes, plan->shared_bytes};
+    return found;
 }
 
 /* ---- the table ------------------------------------------------------------------------------------------------------------------ */
@@ -185,7 +230,7 @@ size_t pn_tile_candidates(const pn_pass *pass, const pn_device_limits *limits, p
         for (unsigned splits = 1; units * splits <= WARPS_MOST; splits++)
             for (int memory = 0; memory < 4; memory++) {
                 plan->choice = (pn_tile_choice){units, splits, memory < 2, memory % 2 == 0};
-                if (tiles % splits || units * splits < 4 || !size_plan(pass, limits, plan)) continue; /* no warp with fewer columns */
+                if (tiles % splits || units * splits < 4 || size_plan(pass, limits, plan).rule != FITS) continue; /* no warp with fewer columns */
                 const pn_tile_candidate new = {plan->choice, expected_time(pass, plan)};
                 size_t at = count < most ? count++ : most;
                 for (; at > 0 && best[at - 1].time > new.time; at--)
@@ -195,18 +240,11 @@ size_t pn_tile_candidates(const pn_pass *pass, const pn_device_limits *limits, p
     return count;
 }
 
-/* Why a given choice was refused, from how far size_plan came. */
-static pinn_status misfit(const pn_tile_plan *plan, const pn_device_limits *limits) {
-    char text[PN_TILE_CHOICE_BYTES];
-    pn_tile_choice_print(&plan->choice, text);
-    if (plan->warps > WARPS_MOST)
-        return pn_fail(PINN_UNSUPPORTED, "tiles of %s don't fit: units times splits is at most %d", text, WARPS_MOST);
-    if (plan->choice.splits > padded(plan->net.width) / 8)
-        return pn_fail(PINN_UNSUPPORTED, "tiles of %s don't fit: a width of %zu has at most %zu splits", text, plan->net.width, padded(plan->net.width) / 8);
-    if (plan->shared_bytes > limits->shared_bytes)
-        return pn_fail(PINN_UNSUPPORTED, "tiles of %s don't fit: they need %zu bytes of shared memory, the device has %zu", text, plan->shared_bytes,
-                       limits->shared_bytes);
-    return pn_fail(PINN_UNSUPPORTED, "tiles of %s don't fit: they need more registers than a multiprocessor has, or share columns unevenly", text);
+static pinn_status refuse(const pn_tile_choice *choice, verdict found) {
+    char text[PN_TILE_CHOICE_BYTES], reason[192];
+    pn_tile_choice_print(choice, text);
+    snprintf(reason, sizeof reason, rule_text[found.rule], found.first, found.second);
+    return pn_fail(PINN_UNSUPPORTED, "tiles of %s don't fit: %s", text, reason);
 }
 
 pinn_status pn_tile_plan_create(const pn_pass *pass, const pn_device_limits *limits, const pn_tile_choice *choice, pn_tile_plan *out) {
@@ -222,7 +260,8 @@ pinn_status pn_tile_plan_create(const pn_pass *pass, const pn_device_limits *lim
     for (size_t m = 0; m < pass->members; m++) plan.columns_most = larger(plan.columns_most, pass->member[m].point_columns);
     if (choice) {
         plan.choice = *choice;
-        if (!size_plan(pass, limits, &plan)) PN_TRY(misfit(&plan, limits));
+        const verdict found = size_plan(pass, limits, &plan);
+        if (found.rule != FITS) PN_TRY(refuse(choice, found));
     } else {
         pn_tile_candidate best;
         if (pn_tile_candidates(pass, limits, &plan, &best, 1) == 0)

@@ -1,7 +1,11 @@
-/* Compiles several kernels at once: NVRTC takes seconds for a large one and runs in as many threads as there are.
+/* Compiles several kernels at once, and equal texts once: NVRTC takes seconds for a large one and runs in as many threads as there are.
  *
- * Jobs wait in one list of the process; workers, at most one a processor, take them from its front and end when it is empty. A job's error
- * becomes the error of the thread that asks for its result. */
+ * Jobs wait in one queue of the process; workers, at most one a processor, take them from its front and end when it is empty. Who asks for a
+ * text that is being compiled, or was and some asker has not fetched it yet, shares that job; later askers find it in the cache. A job's error
+ * becomes the error of each thread that asks for its result; when all have, the text is tried anew by who asks afterwards.
+ *
+ * A job belongs to its askers together: the last one to leave frees it. Until it is done it also belongs to whoever compiles it, so the last
+ * asker of one that has begun waits. All members but those that compiling reads and writes are used with `lock` held. */
 #include <pthread.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,7 +15,9 @@
 
 struct pn_compilation {
     char *source, *architecture; /* owned */
-    pn_compilation *next;        /* in the list of those not begun */
+    size_t askers;
+    pn_compilation *next;        /* in the queue of those not begun */
+    pn_compilation *older;       /* in the list of all */
     bool done;
     pinn_status status;
     char *message;               /* owned; of a failure. NULL: there was no memory for it */
@@ -21,11 +27,12 @@ struct pn_compilation {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t one_done = PTHREAD_COND_INITIALIZER;
-static pn_compilation *first, *last; /* not begun */
+static pn_compilation *first, *last; /* the queue */
+static pn_compilation *newest;       /* the list of all */
 static long workers;
 
 static void compile(pn_compilation *job) {
-    job->status = pn_kernel_compile(job->source, job->architecture, &job->image, &job->bytes);
+    job->status = pn_nvrtc_compile(job->source, job->architecture, &job->image, &job->bytes);
     if (job->status != PINN_OK) job->message = pn_duplicate(pinn_error_message(), strlen(pinn_error_message()));
 }
 
@@ -63,28 +70,59 @@ static void free_job(pn_compilation *job) {
     pn_free(job);
 }
 
-pinn_status pn_compilation_begin(const char *source, const char *architecture, pn_compilation **out) {
+/* One asker less; the last frees the job. With `lock` held, the job being done or in nobody's hands. */
+static void leave(pn_compilation *job) {
+    if (--job->askers > 0) return;
+    pn_compilation **at = &newest;
+    while (*at != job) at = &(*at)->older;
+    *at = job->older;
+    free_job(job);
+}
+
+/* With `lock` held. */
+static pn_compilation *find_equal(const char *source, const char *architecture) {
+    for (pn_compilation *job = newest; job; job = job->older)
+        if (strcmp(job->source, source) == 0 && strcmp(job->architecture, architecture) == 0) return job;
+    return NULL;
+}
+
+static pn_compilation *new_job(const char *source, const char *architecture) {
     pn_compilation *job = pn_allocate(1, sizeof *job);
-    if (!job) return PN_NO_MEMORY("a kernel");
+    if (!job) return NULL;
     job->source = pn_duplicate(source, strlen(source));
     job->architecture = pn_duplicate(architecture, strlen(architecture));
-    if (!job->source || !job->architecture) {
-        free_job(job);
-        return PN_NO_MEMORY("a kernel");
-    }
-    pthread_mutex_lock(&lock);
+    if (job->source && job->architecture) return job;
+    free_job(job);
+    return NULL;
+}
+
+/* With `lock` held. */
+static void enqueue(pn_compilation *job) {
+    job->older = newest;
+    newest = job;
     if (first)
         last->next = job;
     else
         first = job;
     last = job;
     add_worker();
+}
+
+pinn_status pn_compilation_begin(const char *source, const char *architecture, pn_compilation **out) {
+    pthread_mutex_lock(&lock);
+    pn_compilation *job = find_equal(source, architecture);
+    if (!job) {
+        job = new_job(source, architecture);
+        if (job) enqueue(job);
+    }
+    if (job) job->askers++;
     pthread_mutex_unlock(&lock);
+    if (!job) return PN_NO_MEMORY("a kernel");
     *out = job;
     return PINN_OK;
 }
 
-/* Takes a job out of the list, if it is still there. With `lock` held. */
+/* Takes a job out of the queue, if it is still there. With `lock` held. */
 static bool withdraw(pn_compilation *job) {
     pn_compilation *before = NULL, *at = first;
     for (; at && at != job; at = at->next) before = at;
@@ -97,31 +135,51 @@ static bool withdraw(pn_compilation *job) {
     return true;
 }
 
+/* Until the job is done, by this thread if there is no worker. With `lock` held, which is free meanwhile. */
+static void wait_for(pn_compilation *job) {
+    if (workers == 0 && withdraw(job)) {
+        pthread_mutex_unlock(&lock);
+        compile(job);
+        pthread_mutex_lock(&lock);
+        job->done = true;
+        pthread_cond_broadcast(&one_done);
+    }
+    while (!job->done) pthread_cond_wait(&one_done, &lock);
+}
+
+/* An asker's own copy of the code; the last asker's is the original. With `lock` held. */
+static pinn_status fetch(pn_compilation *job, void **image, size_t *bytes) {
+    if (job->status != PINN_OK) return pn_fail(job->status, "%s", job->message ? job->message : "out of memory for a kernel");
+    if (image) {
+        void *own = job->askers > 1 ? pn_duplicate(job->image, job->bytes) : job->image;
+        if (!own) return PN_NO_MEMORY("a kernel");
+        if (own == job->image) job->image = NULL;
+        *image = own;
+    }
+    if (bytes) *bytes = job->bytes;
+    return PINN_OK;
+}
+
 pinn_status pn_compilation_end(pn_compilation *job, void **image, size_t *bytes) {
     pthread_mutex_lock(&lock);
-    const bool own = workers == 0 && withdraw(job);
-    while (!own && !job->done) pthread_cond_wait(&one_done, &lock);
+    wait_for(job);
+    const pinn_status status = fetch(job, image, bytes);
+    leave(job);
     pthread_mutex_unlock(&lock);
-    if (own) compile(job);
-    const pinn_status status = job->status;
-    if (status != PINN_OK)
-        pn_fail(status, "%s", job->message ? job->message : "out of memory for a kernel");
-    else {
-        if (bytes) *bytes = job->bytes;
-        if (image) {
-            *image = job->image;
-            job->image = NULL;
-        }
-    }
-    free_job(job);
     return status;
 }
 
 void pn_compilation_drop(pn_compilation *job) {
     if (!job) return;
     pthread_mutex_lock(&lock);
-    const bool own = withdraw(job);
-    while (!own && !job->done) pthread_cond_wait(&one_done, &lock);
+    if (job->askers == 1 && !withdraw(job))
+        while (!job->done) pthread_cond_wait(&one_done, &lock);
+    leave(job);
     pthread_mutex_unlock(&lock);
-    free_job(job);
+}
+
+pinn_status pn_kernel_compile(const char *source, const char *architecture, void **cubin, size_t *bytes) {
+    pn_compilation *job = NULL;
+    pinn_status status = pn_compilation_begin(source, architecture, &job);
+    return status == PINN_OK ? pn_compilation_end(job, cubin, bytes) : status;
 }

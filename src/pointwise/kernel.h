@@ -3,7 +3,7 @@
  *   kernel_source.c    CUDA C++ text of one program's lane function, and of a whole kernel
  *   kernel_grid.c      which thread does what, for the text and for the launch; the parameter
  *   kernel_cache.c     compiled code on disk
- *   nvrtc_cuda.c       NVRTC;  compilation_cuda.c  several at once
+ *   nvrtc_cuda.c       NVRTC;  compilation_cuda.c  several at once, equal ones once
  *   code_cuda.c        loading and launching;  kernel_cuda.c  the public functions;  kernel_nocuda.c  no CUDA
  *
  * A kernel has one parameter, a structure that is an array of 64-bit words: for every group of sections with equal programs, for every
@@ -65,8 +65,11 @@ void pn_lane_prelude(bool coarse, pn_text *out);
  * outputs, sums as one lane's summand. Pure: reads all, then writes. */
 void pn_lane_source(const pn_program *program, const char *name, pn_text *out);
 
+/* Compiles in this thread, or takes the code from the cache: pn_kernel_compile for one asker at a time. Both results are set. */
+pinn_status pn_nvrtc_compile(const char *source, const char *architecture, void **image, size_t *bytes);
+
 /* Compiled code by the full text it was compiled from. find: false when there is none; else `code` is the caller's (pn_free). Neither
- * reports failures: a cache that cannot be read or written only costs time. */
+ * fails: a cache that cannot be read or written only costs time; pn_cache_tell_trouble (program.h) says why. */
 bool pn_cache_find(const char *key, void **code, size_t *bytes);
 void pn_cache_keep(const char *key, const void *code, size_t bytes);
 

@@ -5,7 +5,7 @@
  * are written under a temporary name and renamed, so several processes may share the folder. (After SuiteSparse:GraphBLAS's JIT cache.)
  *
  *     pinn-code 1 <bytes of key> <bytes of code> <checksum of code>\n <key> <code> */
-#include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -77,7 +77,7 @@ bool pn_cache_find(const char *key, void **code, size_t *bytes) {
     size_t found_bytes = 0;
     if (cache_folder(&path)) {
         append_file_name(key, &path);
-        const bool readable = pn_text_check(&path) == PINN_OK && pn_text_read_file(&file, path.data, MOST_BYTES) == PINN_OK;
+        const bool readable = pn_text_check(&path) == PINN_OK && pn_text_read_regular(&file, path.data, MOST_BYTES) == PINN_OK;
         const char *found = readable ? find_code(&file, key, &found_bytes) : NULL;
         if (found) copy = pn_allocate(found_bytes, 1);
         if (copy) memcpy(copy, found, found_bytes);
@@ -90,6 +90,33 @@ bool pn_cache_find(const char *key, void **code, size_t *bytes) {
     return true;
 }
 
+/* ---- what went wrong ------------------------------------------------------------------------------------------------------------- */
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static enum { NO_TROUBLE, TROUBLE, TOLD } state;
+static char trouble[PN_CACHE_TROUBLE_BYTES]; /* the first */
+
+static void remember_trouble(const char *reason) {
+    pthread_mutex_lock(&lock);
+    if (state == NO_TROUBLE) {
+        snprintf(trouble, sizeof trouble,
+                 "compiled kernels cannot be kept: %s; every start compiles them anew until PINN_CACHE names a folder that can be written", reason);
+        state = TROUBLE;
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+bool pn_cache_tell_trouble(char text[PN_CACHE_TROUBLE_BYTES]) {
+    pthread_mutex_lock(&lock);
+    const bool tell = state == TROUBLE;
+    if (tell) {
+        memcpy(text, trouble, sizeof trouble);
+        state = TOLD;
+    }
+    pthread_mutex_unlock(&lock);
+    return tell;
+}
+
 void pn_cache_keep(const char *key, const void *code, size_t bytes) {
     pn_text path = {0}, file = {0};
     if (cache_folder(&path)) {
@@ -98,8 +125,9 @@ void pn_cache_keep(const char *key, const void *code, size_t bytes) {
         pn_text_printf(&file, HEADER, strlen(key), bytes, hash(code, bytes, 0));
         pn_text_string(&file, key);
         pn_text_append(&file, code, bytes);
-        if (pn_text_check(&path) == PINN_OK) (void)pn_text_write_file(&file, path.data);
-    }
+        if (pn_text_check(&path) != PINN_OK || pn_text_write_file(&file, path.data) != PINN_OK) remember_trouble(pinn_error_message());
+    } else
+        remember_trouble("none of PINN_CACHE, XDG_CACHE_HOME and HOME is set");
     pn_text_free(&path);
     pn_text_free(&file);
 }

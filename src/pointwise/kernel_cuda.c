@@ -8,7 +8,8 @@
 struct pn_kernel {
     pn_grid grid;
     const pinn_context *context; /* borrowed */
-    char *name;                  /* owned */
+    char *name;                  /* owned, in messages */
+    char *entry;                 /* owned, in the text */
     pn_compilation *compilation; /* until it is finished */
     pn_code *code;
 };
@@ -20,7 +21,7 @@ static pinn_status begin_sections(pn_kernel *kernel, const pn_section *section, 
     const pn_program **program = pn_allocate(count, sizeof *program);
     if (!program) return PN_NO_MEMORY("a kernel");
     for (size_t i = 0; i < count; i++) program[i] = section[i].program;
-    PN_TRY(pn_kernel_source(kernel->name, program, count, &source));
+    PN_TRY(pn_kernel_source(kernel->entry, program, count, &source));
     PN_TRY(pn_code_architecture(kernel->context, architecture));
     PN_TRY(pn_compilation_begin(source.data, architecture, &kernel->compilation));
 fail:
@@ -29,7 +30,8 @@ fail:
     return status;
 }
 
-pinn_status pn_kernel_begin(pinn_context *context, const char *name, const pn_section *section, size_t count, pn_kernel **out) {
+pinn_status pn_kernel_begin(pinn_context *context, const char *name, const char *entry, const pn_section *section, size_t count,
+                            pn_kernel **out) {
     pinn_status status;
     if (pinn_context_executor(context) == PINN_EXECUTOR_CPU)
         return pn_fail(PINN_UNSUPPORTED, "kernel %s: the context runs on the CPU", name);
@@ -37,7 +39,8 @@ pinn_status pn_kernel_begin(pinn_context *context, const char *name, const pn_se
     if (!kernel) return PN_NO_MEMORY("a kernel");
     kernel->context = context;
     kernel->name = pn_duplicate(name, strlen(name));
-    if (!kernel->name) {
+    kernel->entry = pn_duplicate(entry, strlen(entry));
+    if (!kernel->name || !kernel->entry) {
         status = PN_NO_MEMORY("a kernel");
         goto fail;
     }
@@ -55,14 +58,14 @@ pinn_status pn_kernel_finish(pn_kernel *kernel) {
     if (!kernel->compilation) return PINN_OK;
     pinn_status status = pn_compilation_end(kernel->compilation, &image, NULL);
     kernel->compilation = NULL;
-    if (status == PINN_OK) status = pn_code_load(kernel->context, kernel->name, image, &kernel->code);
+    if (status == PINN_OK) status = pn_code_load(kernel->context, kernel->entry, image, &kernel->code);
     pn_free(image);
-    return status;
+    return status == PINN_OK ? status : pn_fail_within(status, "kernel %s", kernel->name);
 }
 
 pinn_status pn_kernel_create(pinn_context *context, const char *name, const pn_section *section, size_t count, pn_kernel **out) {
     pn_kernel *kernel = NULL;
-    pinn_status status = pn_kernel_begin(context, name, section, count, &kernel);
+    pinn_status status = pn_kernel_begin(context, name, name, section, count, &kernel);
     if (status == PINN_OK) status = pn_kernel_finish(kernel);
     if (status == PINN_OK)
         *out = kernel;
@@ -77,6 +80,7 @@ void pn_kernel_destroy(pn_kernel *kernel) {
     pn_code_unload(kernel->code);
     pn_grid_free(&kernel->grid);
     pn_free(kernel->name);
+    pn_free(kernel->entry);
     pn_free(kernel);
 }
 

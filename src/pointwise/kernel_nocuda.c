@@ -11,13 +11,19 @@ pinn_status pn_kernel_compile(const char *source, const char *architecture, void
     return without_cuda();
 }
 
+pinn_status pn_architecture_check(const char *name) {
+    (void)name;
+    return without_cuda();
+}
+
 pinn_status pn_kernel_create(pinn_context *context, const char *name, const pn_section *section, size_t count, pn_kernel **out) {
     (void)context, (void)name, (void)section, (void)count, (void)out;
     return without_cuda();
 }
 
-pinn_status pn_kernel_begin(pinn_context *context, const char *name, const pn_section *section, size_t count, pn_kernel **out) {
-    (void)context, (void)name, (void)section, (void)count, (void)out;
+pinn_status pn_kernel_begin(pinn_context *context, const char *name, const char *entry, const pn_section *section, size_t count,
+                            pn_kernel **out) {
+    (void)context, (void)name, (void)entry, (void)section, (void)count, (void)out;
     return without_cuda();
 }
 

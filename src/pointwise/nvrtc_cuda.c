@@ -4,6 +4,7 @@
  * elementary functions the accurate ones. */
 #include <nvrtc.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/memory.h"
@@ -59,10 +60,39 @@ fail:
     return status;
 }
 
+/* Of GPUs from compute capability 8.0 on, which the kernels need. */
+pinn_status pn_architecture_check(const char *name) {
+    enum { MOST = 64, LEAST = 80 };
+    pinn_status status;
+    int known[MOST], count = 0;
+    pn_text list = {0};
+    char *end;
+    const char *const number = strncmp(name, "sm_", 3) == 0 ? name + 3 : strncmp(name, "compute_", 8) == 0 ? name + 8 : "";
+    const long asked = strtol(number, &end, 10);
+    const bool plain = *number >= '1' && *number <= '9' && !*end;
+    NVRTC(nvrtcGetNumSupportedArchs(&count));
+    if (count < 1 || count > MOST) {
+        status = pn_fail(PINN_DEVICE_FAILED, "NVRTC does not say which architectures it supports");
+        goto fail;
+    }
+    NVRTC(nvrtcGetSupportedArchs(known));
+    for (int i = 0; i < count; i++) {
+        if (known[i] < LEAST) continue;
+        if (plain && known[i] == asked) goto fail; /* status is OK */
+        pn_text_printf(&list, "%ssm_%d", list.length ? ", " : "", known[i]);
+    }
+    PN_TRY(pn_text_check(&list));
+    status = pn_fail(PINN_CONFIG, "\"%s\" is no GPU architecture that kernels can be compiled for; this NVRTC has %s, or compute_ and the number for "
+                                  "intermediate code", name, pn_text_get(&list));
+fail:
+    pn_text_free(&list);
+    return status;
+}
+
 static atomic_size_t compiled_kernels;
 size_t pn_compiled_kernels(void) { return atomic_load(&compiled_kernels); }
 
-pinn_status pn_kernel_compile(const char *source, const char *architecture, void **cubin, size_t *bytes) {
+pinn_status pn_nvrtc_compile(const char *source, const char *architecture, void **image, size_t *bytes) {
     pinn_status status;
     pn_text target = {0}, key = {0};
     void *code = NULL;
@@ -82,11 +112,9 @@ pinn_status pn_kernel_compile(const char *source, const char *architecture, void
         PN_TRY(compile(source, option, OPTIONS, strncmp(architecture, "compute_", 8) == 0, &code, &code_bytes));
         pn_cache_keep(key.data, code, code_bytes);
     }
-    if (bytes) *bytes = code_bytes;
-    if (cubin) {
-        *cubin = code;
-        code = NULL;
-    }
+    *bytes = code_bytes;
+    *image = code;
+    code = NULL;
 fail:
     pn_free(code);
     pn_text_free(&target);

@@ -75,12 +75,15 @@ typedef struct pn_kernel pn_kernel;
 /* CUDA C++ text for the programs, appended to `out`, without compiling; `name` is an identifier. Text depends on programs and precision,
  * not on `points`. Errors: BAD_ARGUMENT (no program, different precisions, a bad name), NO_MEMORY. */
 pinn_status pn_kernel_source(const char *name, const pn_program *const *program, size_t count, pn_text *out);
+/* Whether this NVRTC compiles for "sm_90", ... Errors: CONFIG, with the architectures that there are; UNSUPPORTED without CUDA. */
+pinn_status pn_architecture_check(const char *name);
 /* Compiles by NVRTC (or takes it from the cache) for `architecture` ("sm_90"; "compute_90" gives PTX). Needs no GPU. Errors:
  * UNSUPPORTED without CUDA, DEVICE_FAILED with NVRTC's log. `cubin` (may be NULL) receives the machine code, owned by the caller
- * (pn_free). The cache: $PINN_CACHE, $XDG_CACHE_HOME/pinn or ~/.cache/pinn. */
+ * (pn_free). The cache: $PINN_CACHE, $XDG_CACHE_HOME/pinn or ~/.cache/pinn. A text that another thread is compiling is waited for. */
 pinn_status pn_kernel_compile(const char *source, const char *architecture, void **cubin, size_t *bytes);
 
-/* The same in the background, on as many threads as there are processors: begun for all kernels first, waited for afterwards. */
+/* The same in the background, on as many threads as there are processors: begun for all kernels first, waited for afterwards. A text begun
+ * several times is compiled once, and each asker gets its own copy, or the error. */
 typedef struct pn_compilation pn_compilation;
 pinn_status pn_compilation_begin(const char *source, const char *architecture, pn_compilation **out);
 /* Waits. Errors as of pn_kernel_compile. The compilation is gone afterwards, whatever the outcome. */
@@ -89,13 +92,18 @@ pinn_status pn_compilation_end(pn_compilation *compilation, void **cubin, size_t
 void pn_compilation_drop(pn_compilation *compilation);
 /* How many kernels this process has compiled: the others came from the cache. */
 size_t pn_compiled_kernels(void);
+/* A line about compiled code that could not be kept, to be shown once in a process: true the first time that there is one. */
+#define PN_CACHE_TROUBLE_BYTES 1024
+bool pn_cache_tell_trouble(char text[PN_CACHE_TROUBLE_BYTES]);
 
 /* Compiles for the context's device, loads. `section` is copied; programs are borrowed. Errors also: UNSUPPORTED on a CPU context, or
  * when the sections have more operands than one kernel takes (about 4000). */
 pinn_status pn_kernel_create(pinn_context *context, const char *name, const pn_section *section, size_t count, pn_kernel **out);
 /* The same in two parts: the first lets the compilation run in the background; only after the second, which waits for it, may the kernel
- * be launched. A second finish does nothing. */
-pinn_status pn_kernel_begin(pinn_context *context, const char *name, const pn_section *section, size_t count, pn_kernel **out);
+ * be launched. A second finish does nothing. `name` is for messages; `entry`, an identifier, is the kernel's name in the text: kernels with
+ * equal entries and programs have equal texts, which are compiled once. */
+pinn_status pn_kernel_begin(pinn_context *context, const char *name, const char *entry, const pn_section *section, size_t count,
+                            pn_kernel **out);
 pinn_status pn_kernel_finish(pn_kernel *kernel);
 void pn_kernel_destroy(pn_kernel *kernel);
 /* Sums leave the kernel as partials, one row per thread block of the section: number of rows of section s, and the row length in

@@ -85,11 +85,26 @@ fail:
     return status;
 }
 
+/* Tiles of another pass than the one that is asked for by its name, or NULL: which. */
+static const char *other_pass(const pinn_training *training) {
+    const bool rows = pn_tiles_rows(training->tiles, &(pn_tile_rows){0});
+    if (training->lowering == PN_LOWERING_TILED && rows) return "streamed";
+    return training->lowering == PN_LOWERING_STREAMED && !rows ? "tiled" : NULL;
+}
+
 pinn_status pn_tiles_refused(pinn_training *training) {
     pn_text reason = {0};
     pinn_status status = PINN_OK;
-    pn_text_string(&reason, pinn_error_message());
-    if (training->tiles_from.length)
+    const char *other = other_pass(training);
+    if (other)
+        pn_text_printf(&reason, "\"%s\" are tiles of the %s pass, and PINN_PASS asks for the %s one", training->tiles, other,
+                       training->lowering == PN_LOWERING_TILED ? "tiled" : "streamed");
+    else
+        pn_text_string(&reason, pinn_error_message());
+    if (training->tiles_from.length && other)
+        status = pn_fail(PINN_CONFIG, "%s: %s: unset PINN_PASS to keep these tiles, or write tiles = \"auto\" to keep that pass",
+                         pn_text_get(&training->tiles_from), pn_text_get(&reason));
+    else if (training->tiles_from.length)
         status = pn_fail(PINN_CONFIG, "%s: %s; write tiles = \"auto\", or let pinn-train --tune find tiles for this problem and device",
                          pn_text_get(&training->tiles_from), pn_text_get(&reason));
     else {

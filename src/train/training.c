@@ -32,7 +32,7 @@ static pinn_status choose_device(const pinn_options *options, pinn_context_optio
     else if (mode && *mode && strcmp(mode, "graph") != 0)
         return pn_fail(PINN_CONFIG, "PINN_GRAPH is \"%s\"; it may be \"graph\" or \"eager\"", mode);
     long ordinal = 0;
-    if (strcmp(device, "cpu") == 0 || (strcmp(device, "auto") == 0 && pinn_device_count() == 0)) {
+    if (strcmp(device, "cpu") == 0 || (strcmp(device, "auto") == 0 && (options->compile_for || pinn_device_count() == 0))) {
         out->executor = PINN_EXECUTOR_CPU;
         out->cpu_mode = getenv("PINN_CPU_MODE"); /* "strict:SEED": for tests */
         return PINN_OK;
@@ -48,6 +48,7 @@ static pinn_status choose_device(const pinn_options *options, pinn_context_optio
     if (ordinal >= pinn_device_count())
         return pn_fail(PINN_CONFIG, "--device %s: %d usable CUDA device%s here; use --device cpu", device, pinn_device_count(),
                        pinn_device_count() == 1 ? "" : "s");
+    if (options->compile_for) return pn_fail(PINN_CONFIG, "--device %s: kernels are compiled for an architecture without a device: use \"cpu\"", device);
     out->executor = on_gpu;
     out->device = (int)ordinal;
     return PINN_OK;
@@ -67,6 +68,11 @@ static pinn_status check_environment(void) {
         if (!known) return pn_fail(PINN_CONFIG, "%s is \"%s\"; it may be %s", variable[i].name, text, variable[i].values);
     }
     return PINN_OK;
+}
+
+static pinn_status check_architecture(const char *name) {
+    const pinn_status status = pn_architecture_check(name);
+    return status == PINN_OK ? status : pn_fail_within(status, "--compile-for");
 }
 
 static pinn_status choose_lowering(pinn_training *training, const pinn_options *options) {
@@ -283,6 +289,11 @@ static pinn_status describe_machine(pinn_training *training) {
     return pn_text_check(&training->machine);
 }
 
+static void tell_cache_trouble(const pinn_training *training) {
+    char line[PN_CACHE_TROUBLE_BYTES];
+    if (training->message && pn_cache_tell_trouble(line)) pn_note(training, "%s", line);
+}
+
 pinn_status pinn_training_create(const pinn_options *options, pinn_training **out) {
     pinn_status status;
     pinn_context_options context = {.message = context_message};
@@ -300,10 +311,12 @@ pinn_status pinn_training_create(const pinn_options *options, pinn_training **ou
     PN_TRY(choose_device(options, &context));
     PN_TRY(choose_lowering(training, options));
     training->compile_for = options->compile_for;
+    training->check_only = options->compile_for != NULL;
+    if (training->check_only) PN_TRY(check_architecture(options->compile_for));
     PN_TRY(check_environment());
     PN_TRY(read_problem(training, options));
-    PN_TRY(pn_tiles_choose(training, options, context.executor == PINN_EXECUTOR_CPU));
-    if (training->config->tf32 && context.executor == PINN_EXECUTOR_CPU) {
+    PN_TRY(pn_tiles_choose(training, options, context.executor == PINN_EXECUTOR_CPU && !training->check_only));
+    if (training->config->tf32 && context.executor == PINN_EXECUTOR_CPU && !training->check_only) {
         status = pn_fail(PINN_CONFIG, "%s: precision = \"tf32\" needs a GPU; use \"float32\" or \"float64\" on a CPU", options->config);
         goto fail;
     }
@@ -321,6 +334,7 @@ pinn_status pinn_training_create(const pinn_options *options, pinn_training **ou
     training->compile_for = NULL; /* a later phase need not */
     training->start_seconds = pn_clock() - start;
     training->start_compiled = pn_compiled_kernels() - compiled;
+    tell_cache_trouble(training);
     *out = training;
     return PINN_OK;
 fail:

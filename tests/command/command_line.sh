@@ -56,6 +56,18 @@ expect 2 '--tune trains nothing' "$train" --tune --plan --device cpu tune.toml
 expect 2 '--tune trains nothing' "$train" --tune --out there --device cpu tune.toml
 expect 0 '' cmp tune.toml "$heat"
 
+# kernels are compiled without a GPU, by a build with CUDA
+export PINN_CACHE=$work/cache
+expect 2 '--compile-for trains and writes nothing' "$train" --compile-for sm_90 --plan "$heat"
+if ! "$train" --compile-for sm_90 "${quick[@]}" "$heat" 2>&1 | grep -q 'has no CUDA'; then
+    expect 0 'all kernels for sm_90 compile: 0 were compiled now' "$train" --compile-for sm_90 "${quick[@]}" "$heat"
+    expect 0 'all kernels for sm_89 compile: [1-9]' "$train" --compile-for sm_89 "${quick[@]}" "$heat"
+    expect 2 '"nonsense" is no GPU architecture.* sm_80, .*sm_90, ' "$train" --compile-for nonsense "$heat"
+    expect 2 '--set tiles: tiles of units 24.* not 96' "$train" --compile-for sm_90 --set 'tiles=units 24, splits 4, keep shared, weights all' "$heat"
+    expect 2 '--set tiles: "rows 128".*PINN_PASS asks for the tiled' env PINN_PASS=tiled "$train" --compile-for sm_90 --set 'tiles=rows 128' "$heat"
+    expect 0 'kernels cannot be kept: /dev/null/.*PINN_CACHE' env PINN_CACHE=/dev/null "$train" --compile-for sm_90 "${quick[@]}" "$heat"
+fi
+
 # a plan trains nothing and writes nothing
 expect 0 'recorded step' "$train" --plan "${quick[@]}" "$heat"
 [ -e runs ] && { echo "FAILED: --plan wrote runs/"; failures=$((failures + 1)); }

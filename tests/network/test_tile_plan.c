@@ -1,4 +1,5 @@
 /* Which tiles fit a GPU and which are promising: sizes only, so no GPU is needed. */
+#include "network/stream.h"
 #include "network/tile.h"
 
 #include "pass_case.h"
@@ -6,6 +7,7 @@
 static const pass_case burgers = {"burgers", 2, {"x", "t"}, 1, 1, {"u"}, "tanh", 64, 3, 0,
                                   {{4000, false, {"u_t + u*u_x - 0.01*u_xx"}}, {200, false, {"u"}}}};
 static const pass_case shallow = {"shallow", 1, {"x"}, -1, 1, {"u"}, "tanh", 16, 1, 0, {{100, false, {"u_x - 1"}}}};
+static const pass_case narrow = {"narrow", 1, {"x"}, -1, 1, {"u"}, "tanh", 16, 2, 0, {{100, false, {"u_x - 1"}}}};
 static const pn_device_limits h200 = {227 * 1024, 132};
 
 static case_run r;
@@ -43,15 +45,30 @@ START_TEST(candidates_are_sorted_and_fit) {
 }
 END_TEST
 
+static const pass_case mixed = {"mixed", 2, {"x", "t"}, 1, 1, {"u"}, "tanh", 64, 3, 0, /* 4 and 3 channels */
+                                {{4000, false, {"u_t - u_xx"}}, {200, false, {"u_xx"}}}};
+static const pass_case slope = {"slope", 1, {"x"}, -1, 1, {"u"}, "tanh", 64, 3, 0, {{100, false, {"u_x - 1"}}}}; /* 2 channels */
+static const pass_case third = {"third", 2, {"x", "t"}, 1, 1, {"u"}, "tanh", 64, 3, 0, /* 10 and 9 channels */
+                                {{4000, false, {"u_xxx + u_xxt + u_xtt + u_ttt"}}, {200, false, {"u_xxx + u_xxt + u_xtt"}}}};
+
+/* One for each rule, in their order. */
 static const struct {
+    const pass_case *problem;
+    pn_real real;
     pn_tile_choice choice;
-    pn_device_limits limits;
+    size_t shared_bytes;
     const char *reason;
-} misfits[] = {{{24, 8, true, true}, {227 * 1024, 132}, "at most 24"},
-               {{1, 9, true, true}, {227 * 1024, 132}, "at most 8 splits"},
-               {{5, 2, true, true}, {48 * 1024, 132}, "shared memory"},
-               {{24, 1, true, true}, {227 * 1024, 132}, "registers"},
-               {{999, 999, true, true}, {227 * 1024, 132}, "at most 24"}};
+} misfits[] = {{&burgers, PN_FLOAT32, {24, 8, true, true}, 227 * 1024, "units times splits is at most 24, not 192"},
+               {&burgers, PN_FLOAT32, {999, 999, true, true}, 227 * 1024, "at most 24"},
+               {&burgers, PN_FLOAT32, {1, 9, true, true}, 227 * 1024, "at most 8 splits, not 9"},
+               {&burgers, PN_FLOAT32, {5, 3, true, true}, 227 * 1024, "8 tiles of 8 columns cannot be shared evenly by 3 splits"},
+               {&burgers, PN_FLOAT64, {4, 1, true, true}, 227 * 1024, "a thread's sums have at most 96 registers, not 128"},
+               {&third, PN_FLOAT64, {2, 4, true, true}, 227 * 1024, "a thread has at most 255 registers, not 288"},
+               {&burgers, PN_FLOAT32, {24, 1, true, true}, 227 * 1024, "quarter of a multiprocessor have at most 512 registers a lane"},
+               {&mixed, PN_FLOAT32, {1, 8, false, false}, 227 * 1024, "a tile has 32 rows, and the smallest part of a point set with fewer channels has 48"},
+               {&third, PN_FLOAT32, {2, 8, false, false}, 227 * 1024, "for a point set with 9 channels no number of splits"},
+               {&slope, PN_FLOAT32, {1, 8, false, false}, 227 * 1024, "a layer's weights, which wait there at the start, 16384: use more units"},
+               {&burgers, PN_FLOAT32, {5, 2, true, true}, 48 * 1024, "the device has 49152 bytes of shared memory"}};
 
 /* Shared memory that is left keeps what the layers multiplied by for the way back: one array more each time one fits. */
 START_TEST(room_keeps_operands) {
@@ -79,11 +96,31 @@ START_TEST(room_keeps_operands) {
 END_TEST
 
 START_TEST(what_does_not_fit_says_why) {
+    const pn_device_limits limits = {misfits[_i].shared_bytes, 132};
     pn_tile_plan plan = {0};
-    open_case(&burgers);
-    ck_assert_int_eq(pn_tile_plan_create(r.pass, &misfits[_i].limits, &misfits[_i].choice, &plan), PINN_UNSUPPORTED);
+    case_open(&r, misfits[_i].problem, misfits[_i].real, PN_LOWERING_TILED);
+    ck_assert_int_eq(pn_tile_plan_create(r.pass, &limits, &misfits[_i].choice, &plan), PINN_UNSUPPORTED);
     ck_assert_msg(strstr(pinn_error_message(), misfits[_i].reason) && strstr(pinn_error_message(), "tiles of units "), "%s", pinn_error_message());
     ck_assert_ptr_null(plan.group);
+    case_close(&r);
+}
+END_TEST
+
+static const struct {
+    const char *tiles, *reason;
+} streamed_misfits[] = {{"rows 64, warps 16, blocks 2", "rows 64, warps 16, blocks 2: there is no such combination"},
+                        {"rows 64, warps 16, blocks 2", "\"warps 8, blocks 1\", \"warps 16, blocks 1\" and \"warps 8, blocks 2\""},
+                        {"rows 64, warps 4, blocks 1", "no such combination"},
+                        {"rows 300", "16 to 256 rows"},
+                        {"units 5, splits 2, keep shared, weights all", "given in rows"}};
+
+START_TEST(what_is_not_streamed_says_why) {
+    pn_stream_plan plan = {0};
+    open_case(&narrow);
+    ck_assert_int_eq(pn_stream_plan_create(r.pass, &h200, streamed_misfits[_i].tiles, &plan), PINN_UNSUPPORTED);
+    ck_assert_msg(strstr(pinn_error_message(), streamed_misfits[_i].reason) != NULL, "%s", pinn_error_message());
+    MUST(pn_stream_plan_create(r.pass, &h200, "rows 64, warps 8, blocks 2", &plan));
+    pn_stream_plan_free(&plan);
     case_close(&r);
 }
 END_TEST
@@ -97,6 +134,19 @@ START_TEST(no_tiles_for_some_networks) {
     ck_assert_int_eq(pn_tile_plan_create(r.pass, &h200, &choice, &plan), PINN_UNSUPPORTED);
     ck_assert_ptr_nonnull(strstr(pinn_error_message(), "one hidden layer"));
     case_close(&r);
+}
+END_TEST
+
+START_TEST(limits_of_architectures) {
+    static const struct {
+        const char *name;
+        size_t kib;
+    } known[] = {{"sm_80", 163}, {"sm_86", 99}, {"sm_87", 163}, {"sm_89", 99}, {"sm_90", 227}, {"compute_90", 227},
+                 {"sm_100", 227}, {"sm_120", 99}, {"sm_999", 99}, {"nonsense", 99}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        ck_assert_uint_eq(pn_limits_of(known[i].name).shared_bytes, known[i].kib * 1024);
+        ck_assert_uint_gt(pn_limits_of(known[i].name).processors, 0);
+    }
 }
 END_TEST
 
@@ -116,7 +166,9 @@ int main(void) {
     tcase_add_test(tests, candidates_are_sorted_and_fit);
     tcase_add_test(tests, room_keeps_operands);
     tcase_add_loop_test(tests, what_does_not_fit_says_why, 0, sizeof misfits / sizeof *misfits);
+    tcase_add_loop_test(tests, what_is_not_streamed_says_why, 0, sizeof streamed_misfits / sizeof *streamed_misfits);
     tcase_add_test(tests, no_tiles_for_some_networks);
+    tcase_add_test(tests, limits_of_architectures);
     tcase_add_test(tests, a_cpu_pass_has_no_tilings);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

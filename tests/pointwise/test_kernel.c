@@ -4,6 +4,7 @@
 #include "pointwise/kernel.h"
 
 #include <dirent.h>
+#include <pthread.h>
 #include <sys/stat.h>
 
 /* ---- emulation ------------------------------------------------------------------------------------------------------------------- */
@@ -250,12 +251,44 @@ START_TEST(cache_keeps_and_checks) {
 }
 END_TEST
 
+static const struct {
+    const char *folder, *reason;
+} unusable[] = {{"/dev/null", "/dev/null/"}, {"/dev/null/nowhere", "Not a directory"}, {"/proc/nowhere", "/proc/nowhere/"}, {"", "HOME"}};
+
 START_TEST(cache_may_be_unusable) {
     void *found;
     size_t bytes;
-    setenv("PINN_CACHE", "/dev/null/nowhere", 1);
+    char line[PN_CACHE_TROUBLE_BYTES];
+    setenv("PINN_CACHE", unusable[_i].folder, 1);
+    unsetenv("XDG_CACHE_HOME");
+    unsetenv("HOME");
+    ck_assert(!pn_cache_tell_trouble(line));
     pn_cache_keep("key", "code", 4);
+    pn_cache_keep("other", "code", 4);
     ck_assert(!pn_cache_find("key", &found, &bytes));
+    ck_assert(pn_cache_tell_trouble(line));
+    ck_assert_msg(strstr(line, unusable[_i].reason) && strstr(line, "PINN_CACHE"), "%s", line);
+    pn_cache_keep("key", "code", 4);
+    ck_assert(!pn_cache_tell_trouble(line)); /* once */
+}
+END_TEST
+
+/* A FIFO of a file's name is not waited for, and replaced. */
+START_TEST(cache_reads_regular_files_only) {
+    void *found = NULL;
+    size_t bytes;
+    char path[400], line[PN_CACHE_TROUBLE_BYTES];
+    make_cache();
+    pn_cache_keep("key", "code", 4);
+    ck_assert(cached_file(path));
+    ck_assert_int_eq(unlink(path), 0);
+    ck_assert_int_eq(mkfifo(path, 0666), 0);
+    ck_assert(!pn_cache_find("key", &found, &bytes));
+    pn_cache_keep("key", "code", 4);
+    ck_assert(pn_cache_find("key", &found, &bytes));
+    ck_assert(!pn_cache_tell_trouble(line));
+    pn_free(found);
+    remove_cache();
 }
 END_TEST
 
@@ -344,6 +377,57 @@ START_TEST(several_compile_at_once) {
     remove_cache();
 }
 END_TEST
+
+static const char *shared_source; /* of askers in several threads */
+
+static void *ask(void *out) {
+    size_t bytes = 0;
+    return pn_kernel_compile(shared_source, "sm_90", out, &bytes) == PINN_OK ? NULL : pn_duplicate(pinn_error_message(), strlen(pinn_error_message()));
+}
+
+/* One text, asked for again and again by one thread and at once by several, is compiled once though nothing can be kept; each asker has its own
+ * code. A failure is each asker's. */
+START_TEST(equal_texts_compile_once) {
+    enum { ASKERS = 6 };
+    static const char good[] = "extern \"C\" __global__ void kernel() {}", wrong[] = "int f() { return nonsense; }";
+    pn_compilation *compilation[ASKERS];
+    pthread_t thread[ASKERS];
+    void *code[ASKERS] = {NULL}, *message = NULL;
+    size_t bytes[ASKERS];
+    setenv("PINN_CACHE", "/dev/null", 1);
+    for (int i = 0; i < ASKERS; i++) ck_assert_int_eq(pn_compilation_begin(good, "sm_90", &compilation[i]), PINN_OK);
+    shared_source = good;
+    for (int i = 0; i < ASKERS; i++) ck_assert_int_eq(pthread_create(&thread[i], NULL, ask, &code[i]), 0);
+    for (int i = 0; i < ASKERS; i++) {
+        pthread_join(thread[i], &message);
+        ck_assert_msg(!message, "%s", (char *)message);
+        ck_assert(code[i] && (i == 0 || code[i] != code[i - 1]));
+        pn_free(code[i]);
+    }
+    pn_compilation_drop(compilation[0]);
+    for (int i = 1; i < ASKERS; i++) ck_assert_int_eq(pn_compilation_end(compilation[i], &code[i], &bytes[i]), PINN_OK);
+    for (int i = 1; i < ASKERS; i++) {
+        ck_assert_uint_eq(bytes[i], bytes[1]);
+        ck_assert_mem_eq(code[i], code[1], bytes[1]);
+    }
+    for (int i = 1; i < ASKERS; i++) pn_free(code[i]);
+    ck_assert_uint_eq(pn_compiled_kernels(), 1);
+
+    for (int i = 0; i < ASKERS; i++) ck_assert_int_eq(pn_compilation_begin(wrong, "sm_90", &compilation[i]), PINN_OK);
+    pn_compilation_drop(compilation[ASKERS - 1]);
+    for (int i = 0; i < ASKERS - 1; i++) {
+        ck_assert_int_eq(pn_compilation_end(compilation[i], &code[0], &bytes[0]), PINN_DEVICE_FAILED);
+        ck_assert_ptr_nonnull(strstr(pinn_error_message(), "nonsense"));
+    }
+    ck_assert_uint_eq(pn_compiled_kernels(), 2);
+    ck_assert_int_eq(pn_compilation_begin(good, "sm_80", &compilation[0]), PINN_OK); /* another architecture is another code */
+    ck_assert_int_eq(pn_compilation_begin(good, "sm_90", &compilation[1]), PINN_OK);
+    ck_assert_int_eq(pn_compilation_end(compilation[0], &code[0], &bytes[0]), PINN_OK);
+    ck_assert_int_eq(pn_compilation_end(compilation[1], NULL, NULL), PINN_OK);
+    ck_assert_uint_eq(pn_compiled_kernels(), 4);
+    pn_free(code[0]);
+}
+END_TEST
 #else
 START_TEST(nothing_compiles_without_cuda) {
     void *code = NULL;
@@ -366,11 +450,13 @@ int main(void) {
     tcase_add_loop_test(text, vectors_must_be_aligned, 0, 2);
     tcase_add_test(text, shapes_cover_the_width);
     tcase_add_test(cache, cache_keeps_and_checks);
-    tcase_add_test(cache, cache_may_be_unusable);
+    tcase_add_loop_test(cache, cache_may_be_unusable, 0, sizeof unusable / sizeof *unusable);
+    tcase_add_test(cache, cache_reads_regular_files_only);
 #ifdef PINN_HAVE_CUDA
     tcase_add_loop_test(compiler, nvrtc_compiles_everything, 0, 6);
     tcase_add_test(compiler, nvrtc_says_what_is_wrong);
     tcase_add_test(compiler, several_compile_at_once);
+    tcase_add_test(compiler, equal_texts_compile_once);
 #else
     tcase_add_test(compiler, nothing_compiles_without_cuda);
 #endif

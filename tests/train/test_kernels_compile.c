@@ -7,7 +7,7 @@
 
 static void compile_kernels(const char *path, const char *precision, const char *architecture) {
     const char *const set[] = {precision};
-    const pinn_options options = {.config = path, .device = "cpu", .lowering = "layered", .compile_for = architecture, .set = set, .set_count = 1, .no_directory = true};
+    const pinn_options options = {.config = path, .compile_for = architecture, .set = set, .set_count = 1, .no_directory = true};
     pinn_training *training = NULL;
     pinn_status status = pinn_training_create(&options, &training);
     ck_assert_msg(status == PINN_OK, "%s, %s, %s: %s", path, precision, architecture, pinn_error_message());
@@ -21,16 +21,109 @@ START_TEST(every_config) {
     ck_assert_uint_ge(found.gl_pathc, 13);
     for (size_t i = 0; i < found.gl_pathc; i++) compile_kernels(found.gl_pathv[i], "precision=float32", "sm_90");
     compile_kernels(CONFIG("heat.toml"), "precision=float64", "sm_90");
+    compile_kernels(CONFIG("heat.toml"), "precision=tf32", "sm_90");
     compile_kernels(CONFIG("heat.toml"), "precision=float32", "sm_80");
+    compile_kernels(CONFIG("heat.toml"), "precision=float32", "sm_89"); /* 99 KiB of shared memory */
     globfree(&found);
 }
 END_TEST
 
+/* Hidden layers are alike, so their kernels are too: 153 of the layered pass have eight texts. */
+START_TEST(layers_share_kernels) {
+    const char *const set[] = {"network.depth=50", "network.width=8"};
+    const pinn_options options = {.config = CONFIG("heat.toml"), .device = "cpu", .lowering = "layered", .compile_for = "sm_90", .set = set,
+                                  .set_count = 2, .no_directory = true};
+    char *const before = strdup(getenv("PINN_CACHE")), empty[] = "/tmp/pinn-test-XXXXXX";
+    ck_assert(mkdtemp(empty) && setenv("PINN_CACHE", empty, 1) == 0);
+    for (int again = 0; again < 2; again++) {
+        pinn_training *training = NULL;
+        pinn_result result;
+        must(pinn_training_create(&options, &training));
+        pinn_training_result(training, &result);
+        if (again)
+            ck_assert_uint_eq(result.start_compiled, 0);
+        else
+            ck_assert_uint_eq(result.start_compiled, 8);
+        pinn_training_destroy(training);
+    }
+    setenv("PINN_CACHE", before, 1);
+    free(before);
+    remove_tree(empty);
+}
+END_TEST
+
+static pinn_status create(const char *lowering, const char *architecture, const char *set, void (*message)(void *, const char *), pinn_training **out) {
+    const pinn_options options = {.config = CONFIG("heat.toml"), .lowering = lowering, .compile_for = architecture, .set = &set, .set_count = 1,
+                                  .no_directory = true, .message = message};
+    return pinn_training_create(&options, out);
+}
+
 START_TEST(an_unknown_architecture_is_an_error) {
-    const pinn_options options = {.config = CONFIG("heat.toml"), .device = "cpu", .lowering = "layered", .compile_for = "sm_1", .no_directory = true};
+    static const char *const wrong[] = {"nonsense", "sm_1", "sm_75", "sm_90x", "sm_", "compute_", "sm_ 90", "sm_-90", "sm_090", ""};
     pinn_training *training = NULL;
-    ck_assert_int_ne(pinn_training_create(&options, &training), PINN_OK);
-    ck_assert_ptr_null(training);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        char quoted[32];
+        snprintf(quoted, sizeof quoted, "\"%s\"", wrong[i]);
+        ck_assert_int_eq(create(NULL, wrong[i], "seed=1", NULL, &training), PINN_CONFIG);
+        ck_assert_msg(strstr(pinn_error_message(), quoted) && strstr(pinn_error_message(), "sm_80, ") && strstr(pinn_error_message(), "sm_90, "),
+                      "%s", pinn_error_message());
+        ck_assert_ptr_null(training);
+    }
+}
+END_TEST
+
+#define UNITS "units 1, splits 4, keep device, weights one"
+
+/* What a GPU would refuse is refused: the tiles are those that were given, and of the pass that was asked for. */
+static const struct {
+    const char *lowering, *architecture, *set, *reason; /* NULL: it compiles */
+} given[] = {{NULL, "sm_90", "tiles=" UNITS, NULL},
+             {NULL, "sm_90", "tiles=rows 64", NULL},
+             {NULL, "sm_90", "tiles=layered", NULL},
+             {"streamed", "sm_90", "seed=1", NULL},
+             {"tiled", "compute_90", "seed=1", NULL},
+             {NULL, "sm_90", "tiles=units 24, splits 4, keep device, weights one", "at most 24, not 96"},
+             {NULL, "sm_90", "tiles=rows 64, warps 16, blocks 2", "no such combination"},
+             {NULL, "sm_89", "tiles=units 8, splits 2, keep shared, weights all", "the device has 101376 bytes"},
+             {"tiled", "sm_90", "tiles=rows 64", "\"rows 64\" are tiles of the streamed pass, and PINN_PASS asks for the tiled one: unset PINN_PASS"},
+             {"streamed", "sm_90", "tiles=" UNITS, "tiles of the tiled pass, and PINN_PASS asks for the streamed one"}};
+
+START_TEST(given_tiles_are_checked) {
+    pinn_training *training = NULL;
+    const pinn_status status = create(given[_i].lowering, given[_i].architecture, given[_i].set, NULL, &training);
+    if (given[_i].reason) {
+        ck_assert_int_eq(status, PINN_CONFIG);
+        ck_assert_msg(strstr(pinn_error_message(), given[_i].reason) && strstr(pinn_error_message(), "--set tiles: "), "%s", pinn_error_message());
+        ck_assert_ptr_null(training);
+        return;
+    }
+    must(status);
+    ck_assert_int_eq(pinn_training_run(training), PINN_BAD_ARGUMENT);
+    pinn_training_destroy(training);
+}
+END_TEST
+
+static char notes[2048];
+
+static void note(void *user, const char *line) {
+    (void)user;
+    strncat(notes, line, sizeof notes - strlen(notes) - 2);
+    strcat(notes, "\n");
+}
+
+START_TEST(an_unusable_cache_is_said_once) {
+    char *const before = strdup(getenv("PINN_CACHE"));
+    setenv("PINN_CACHE", "/dev/null", 1);
+    for (int again = 0; again < 2; again++) {
+        pinn_training *training = NULL;
+        *notes = '\0';
+        must(create("layered", "sm_90", "network.width=4", note, &training));
+        const char *line = strstr(notes, "compiled kernels cannot be kept: /dev/null/");
+        ck_assert_msg(again ? !line : line && !strstr(line + 1, "compiled kernels cannot"), "%s", notes);
+        pinn_training_destroy(training);
+    }
+    setenv("PINN_CACHE", before, 1);
+    free(before);
 }
 END_TEST
 
@@ -41,7 +134,10 @@ int main(void) {
     TCase *group = tcase_create("nvrtc");
     tcase_set_timeout(group, 550);
     tcase_add_test(group, every_config);
+    tcase_add_test(group, layers_share_kernels);
     tcase_add_test(group, an_unknown_architecture_is_an_error);
+    tcase_add_loop_test(group, given_tiles_are_checked, 0, sizeof given / sizeof *given);
+    tcase_add_test(group, an_unusable_cache_is_said_once);
     suite_add_tcase(suite, group);
     SRunner *runner = srunner_create(suite);
     srunner_set_fork_status(runner, CK_NOFORK);

@@ -130,6 +130,28 @@ START_TEST(what_does_not_fit) {
 }
 END_TEST
 
+/* Tiles of another pass than PINN_PASS asks for, as a GPU's pass would report them. */
+START_TEST(tiles_of_another_pass) {
+    pinn_training *training = NULL;
+    must(create("tiles=rows 128", NULL, false, "train.0.steps=20", &training));
+    training->lowering = PN_LOWERING_TILED;
+    pn_fail(PINN_UNSUPPORTED, "X");
+    ck_assert_int_eq(pn_tiles_refused(training), PINN_CONFIG);
+    ck_assert_str_eq(pinn_error_message(), "--set tiles: \"rows 128\" are tiles of the streamed pass, and PINN_PASS asks for the tiled one: unset "
+                                           "PINN_PASS to keep these tiles, or write tiles = \"auto\" to keep that pass");
+    training->lowering = PN_LOWERING_AUTO;
+    must(pinn_training_run(training));
+    pinn_training_destroy(training);
+    must(create(NULL, NULL, true, "train.0.steps=30", &training));
+    training->lowering = PN_LOWERING_TILED;
+    pn_fail(PINN_UNSUPPORTED, "X");
+    must(pn_tiles_refused(training));
+    ck_assert_ptr_null(training->tiles);
+    expect_note("cannot be kept: \"rows 128\" are tiles of the streamed pass, and PINN_PASS asks for the tiled one; they are chosen anew", "");
+    pinn_training_destroy(training);
+}
+END_TEST
+
 START_TEST(a_cpu_is_not_tuned) {
     pinn_training *training = NULL;
     char *table = NULL, *tiles = NULL;
@@ -176,6 +198,7 @@ int main(void) {
     tcase_add_test(tests, the_option_comes_before_the_environment_before_the_file);
     tcase_add_test(tests, wrong_ones_are_errors);
     tcase_add_test(tests, what_does_not_fit);
+    tcase_add_test(tests, tiles_of_another_pass);
     tcase_add_test(tests, a_cpu_is_not_tuned);
     tcase_add_test(tests, a_problem_file_is_given_its_tiles);
     suite_add_tcase(suite, tests);
