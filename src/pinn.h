@@ -78,7 +78,7 @@ typedef struct pinn_result {
     uint64_t best_step;      /* the step that measured it, counted from 1 */
     size_t terms, fields;
     const char *const *term; /* names; borrowed from the training */
-    const double *losses;    /* [terms] */
+    const double *losses;    /* [terms], of the last event; NaN before the first */
     const char *const *field;
     const double *relative_l2; /* [fields]; NaN where there is no reference */
     const char *device, *executor, *precision, *lowering, *directory;

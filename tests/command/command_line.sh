@@ -93,6 +93,9 @@ expect 2 'patience' "$train" "${quick[@]}" --set 'stop.plateau={min_delta=0.1}' 
 expect 1 'loss of term "heat" is NaN at step 1: residual is NaN at x = 0\.[0-9]+, t = 0\.' "$train" "${quick[@]}" --set 'equation.0.residual=u_t + log(-1 - x)' --out blown "$heat"
 expect 0 '' test -s blown/checkpoint.h5
 
+# a run that ends before its first event row has measured no term
+expect 0 '"steps": 1,.*"losses": \{"heat": null, ' "$train" "${quick[@]}" --set stop.seconds=1e-9 --json --quiet --out brief "$heat"
+
 # a signal ends it with a checkpoint and 130; a second run may go on from there
 "$train" --device cpu --quiet --set equation.0.points=200 --set output.events=10 --out signalled "$heat" &
 pid=$!
