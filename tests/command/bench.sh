@@ -40,7 +40,7 @@ expect 0 'ratio [0-9]' "$bench" --events "${heat[@]}" --set stop.step=5
 expect 1 'cannot make a directory' env TMPDIR=/dev/null "$bench" --events "${heat[@]}"
 "$bench" --events "${heat[@]}" --steps 40000 >/dev/null 2>&1 &
 pid=$!
-for _ in $(seq 600); do [ -e "$temporary"/pinn-bench-*/events.h5 ] && break; sleep 0.05; done
+while kill -0 $pid && ! [ -e "$temporary"/pinn-bench-*/events.h5 ]; do sleep 0.05; done 2>/dev/null
 kill -TERM $pid
 wait $pid
 expect 130 '' sh -c "exit $?"
