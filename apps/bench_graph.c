@@ -11,9 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench_arguments.h"
 #include "core/clock.h"
 
-enum { UNROLLED = 8, GPU_COUNT = 4096, CPU_COUNT = 1, MOST_REPEATS = 101, MOST_NODES = 1000, KEY_SECONDS = 1000 };
+enum { UNROLLED = 8, GPU_COUNT = 4096, CPU_COUNT = 1, MOST_NODES = 1000, KEY_SECONDS = 1000 };
 
 typedef struct timing {
     double best, median; /* microseconds */
@@ -51,7 +52,7 @@ static pinn_status stream(graph_bench *b, uint64_t n) {
 
 /* Times `run` over about b->seconds a repetition; microseconds for each of the `steps` that one run holds. */
 static pinn_status time_runs(graph_bench *b, timed *run, uint32_t steps, timing *out) {
-    double each[MOST_REPEATS], start;
+    double each[BENCH_REPEATS], start;
     uint64_t count = 4;
     pinn_status status = run(b, count); /* builds, and wakes the device */
     for (start = now(); status == PINN_OK; start = now(), count *= 4) {
@@ -72,7 +73,7 @@ static pinn_status time_runs(graph_bench *b, timed *run, uint32_t steps, timing 
 
 /* Times recording and building, each time from nothing. The first, which loads kernels, is not counted. */
 static pinn_status time_build(graph_bench *b, bench_record *record, uint32_t number, timing *recorded, timing *built) {
-    double recording[MOST_REPEATS], building[MOST_REPEATS];
+    double recording[BENCH_REPEATS], building[BENCH_REPEATS];
     for (int k = -1; k < b->repeats; k++) {
         pinn_graph_invalidate(b->graph);
         const double start = now();
@@ -217,17 +218,10 @@ static const struct argp_option options[] = {
 
 static error_t parse_option(int key, char *value, struct argp_state *state) {
     arguments *a = state->input;
-    char *end = NULL;
     switch (key) {
-    case 'e': a->executors = value; break;
-    case 'r':
-        a->repeats = (int)strtol(value, &end, 10);
-        if (*end || a->repeats < 1 || a->repeats > MOST_REPEATS) argp_error(state, "--repeat %s: 1 to %d", value, MOST_REPEATS);
-        break;
-    case KEY_SECONDS:
-        a->seconds = strtod(value, &end);
-        if (*end || !(a->seconds > 0 && a->seconds <= 60)) argp_error(state, "--seconds %s: over 0, at most 60", value);
-        break;
+    case 'e': a->executors = bench_parse_executors(state, value); break;
+    case 'r': a->repeats = bench_parse_repeats(state, value); break;
+    case KEY_SECONDS: a->seconds = bench_parse_seconds(state, "seconds", value, 60); break;
     default: return ARGP_ERR_UNKNOWN;
     }
     return 0;
@@ -249,7 +243,7 @@ static void print_driver(void) {
 }
 
 int bench_graph(int count, char **argument) {
-    arguments a = {pinn_device_count() > 0 ? "graph,eager,cpu" : "cpu", 7, 0.1};
+    arguments a = {pinn_device_count() > 0 ? BENCH_EXECUTORS : "cpu", 7, 0.1};
     char list[64];
     int failed = 0;
     argp_parse(&argp, count, argument, 0, NULL, &a);
@@ -258,11 +252,9 @@ int bench_graph(int count, char **argument) {
     snprintf(list, sizeof list, "%s", a.executors);
     for (char *rest = list, *executor; (executor = strsep(&rest, ",")) != NULL;) {
         graph_bench b = {.executor = executor, .repeats = a.repeats, .seconds = a.seconds};
-        pinn_status status = strcmp(executor, "graph") && strcmp(executor, "eager") && strcmp(executor, "cpu") ? PINN_BAD_ARGUMENT
-                                                                                                               : bench_executor(&b);
-        if (status == PINN_OK) continue;
-        fprintf(stderr, "%s: %s\n", executor, status == PINN_BAD_ARGUMENT ? "no such executor" : pinn_error_message());
-        failed = status == PINN_BAD_ARGUMENT ? 2 : 1;
+        if (bench_executor(&b) == PINN_OK) continue;
+        fprintf(stderr, "%s: %s\n", executor, pinn_error_message());
+        failed = 1;
     }
-    return failed;
+    return bench_finish(argument[0], failed);
 }

@@ -11,12 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench_arguments.h"
 #include "core/clock.h"
 #include "core/memory.h"
 #include "network/product.h"
 #include "pinn_graph.h"
 
-enum { COPIES = 4, NODES = 12, CHECKED_ROWS = 256, MOST_REPEATS = 101, CHUNK_ROWS = 512 };
+enum { COPIES = 4, NODES = 12, CHECKED_ROWS = 256, CHUNK_ROWS = 512 };
 static const size_t widths[] = {64, 128, 256, 512};
 static const char *const forms[] = {"Z = A W", "dA = dZ W^T", "dW = A^T dZ"};
 
@@ -194,16 +195,12 @@ static const struct argp_option options[] = {{"rows", 'n', "N", 0, "Rows of the 
 
 static error_t parse_option(int key, char *value, struct argp_state *state) {
     bench *b = state->input;
-    char *end = NULL;
     switch (key) {
     case 'n':
-        b->rows = strtoul(value, &end, 10);
-        if (*end || b->rows == 0 || b->rows % CHUNK_ROWS || b->rows > 10000000) argp_error(state, "--rows %s: a multiple of %d", value, CHUNK_ROWS);
+        b->rows = bench_parse_count(state, "rows", value, 10000000);
+        if (b->rows % CHUNK_ROWS) argp_error(state, "--rows %s: a multiple of %d is needed", value, CHUNK_ROWS);
         break;
-    case 'r':
-        b->repeats = (int)strtol(value, &end, 10);
-        if (*end || b->repeats < 1 || b->repeats > MOST_REPEATS) argp_error(state, "--repeat %s: 1 to %d", value, MOST_REPEATS);
-        break;
+    case 'r': b->repeats = bench_parse_repeats(state, value); break;
     case ARGP_KEY_ARG: argp_error(state, "'%s': no arguments are expected", value); break;
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -215,6 +212,10 @@ int bench_products(int count, char **argument) {
     bench b = {.rows = 65 * CHUNK_ROWS, .repeats = 7};
     bool good = true;
     argp_parse(&argp, count, argument, 0, NULL, &b);
+    if (pinn_device_count() == 0) {
+        fprintf(stderr, "%s: there is no usable GPU here, and it is a GPU's products that are timed\n", argument[0]);
+        return 2;
+    }
     const pinn_context_options where = {.executor = PINN_EXECUTOR_GRAPH};
     if (pinn_context_create(&where, &b.context) != PINN_OK) {
         fprintf(stderr, "pinn-bench products: %s\n", pinn_error_message());
@@ -230,5 +231,5 @@ int bench_products(int count, char **argument) {
         free_planes(&b);
     }
     pinn_context_destroy(b.context);
-    return good ? 0 : 1;
+    return bench_finish(argument[0], good ? 0 : 1);
 }

@@ -10,8 +10,8 @@
 #include <argp.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "bench_steps.h"
@@ -53,6 +53,7 @@ typedef struct arguments {
 typedef struct outcome {
     bool measured;
     char why[200]; /* it was not */
+    int failed;    /* the exit status if that ends the bench */
     char precision[16], lowering[16];
     size_t channels;    /* of an inner point */
     double microseconds, operations, peak_share, bytes; /* of a step, products; device memory that grows with the points */
@@ -81,26 +82,28 @@ static void write_problem(const problem *p, pn_text *text) {
     pn_text_string(text, "[[train]]\nsteps = 10000\nlearning_rate = 1e-3\n[output]\nevaluate = { points = 100 }\n");
 }
 
-/* `path` is a pattern of mkstemps; the file is the caller's to remove. */
-static bool write_file(const problem *p, char *path) {
+enum { NAME = 64 };
+
+/* A file in memory, which no folder holds and no interrupt leaves behind; `path` is its name while the descriptor, -1 on failure, is open. */
+static int open_problem(const problem *p, char path[NAME]) {
     pn_text text = {0};
     write_problem(p, &text);
-    const int descriptor = pn_text_check(&text) == PINN_OK ? mkstemps(path, 5) : -1;
-    FILE *file = descriptor >= 0 ? fdopen(descriptor, "w") : NULL;
-    bool good = file && fputs(pn_text_get(&text), file) >= 0;
-    if (file)
-        good = fclose(file) == 0 && good;
-    else if (descriptor >= 0)
-        close(descriptor);
-    if (!good && descriptor >= 0) unlink(path);
+    int file = pn_text_check(&text) == PINN_OK ? memfd_create("scaling.toml", MFD_CLOEXEC) : -1;
+    if (file >= 0 && write(file, pn_text_get(&text), text.length) != (ssize_t)text.length) {
+        close(file);
+        file = -1;
+    }
+    snprintf(path, NAME, "/proc/self/fd/%d", file);
     pn_text_free(&text);
-    return good;
+    return file;
 }
 
 /* ---- one case ------------------------------------------------------------------------------------------------------------------ */
 
-static void refuse(outcome *o, const char *why) {
-    snprintf(o->why, sizeof o->why, "%s", why);
+/* With the thread's message. */
+static void refuse(outcome *o, pinn_status status, bool begun) {
+    o->failed = bench_exit_status(status, begun);
+    snprintf(o->why, sizeof o->why, "%s", pinn_error_message());
     o->why[strcspn(o->why, "\n")] = 0;
 }
 
@@ -126,8 +129,10 @@ static void measure_training(const arguments *a, const char *executor, pinn_trai
         snprintf(o->why, sizeof o->why, "a step would take about %.3g s, more than --longest %g", o->operations / rate / 1e6, longest);
         return;
     }
-    if (bench_product_peak(executor, o->precision, &peak) != PINN_OK || bench_time_steps(training, 0, a->seconds, a->repeats, &time) != PINN_OK) {
-        refuse(o, pinn_error_message());
+    pinn_status status = bench_product_peak(executor, o->precision, &peak);
+    if (status == PINN_OK) status = bench_time_steps(training, 0, a->seconds, a->repeats, &time);
+    if (status != PINN_OK) {
+        refuse(o, status, true);
         return;
     }
     o->measured = true;
@@ -136,19 +141,22 @@ static void measure_training(const arguments *a, const char *executor, pinn_trai
 }
 
 static void measure(const arguments *a, const char *executor, const problem *p, double rate, outcome *o) {
-    char path[] = "/tmp/pinn-bench-XXXXXX.toml";
+    char path[NAME];
     pinn_training *training = NULL;
     *o = (outcome){.precision = "-", .lowering = "-"};
-    if (!write_file(p, path)) {
-        refuse(o, "no problem file could be written to /tmp");
+    const int file = open_problem(p, path);
+    if (file < 0) {
+        snprintf(o->why, sizeof o->why, "no problem file can be made in memory");
+        o->failed = 1;
         return;
     }
-    if (bench_create(path, a->set, a->sets, executor, NULL, &training) == PINN_OK)
+    const pinn_status status = bench_create(path, a->set, a->sets, executor, NULL, &training);
+    if (status == PINN_OK)
         measure_training(a, executor, training, rate, o);
     else
-        refuse(o, pinn_error_message());
+        refuse(o, status, false);
     pinn_training_destroy(training);
-    unlink(path);
+    close(file);
 }
 
 /* ---- the table ------------------------------------------------------------------------------------------------------------------ */
@@ -210,18 +218,18 @@ static void bench_axis(const arguments *a, const char *executor, int axis, doubl
     if (axis == POINTS) print_flatness(executor, cost, count);
 }
 
-/* False when not even the base case runs. */
-static bool bench_executor(const arguments *a, const char *executor) {
+/* An exit status: not 0 when not even the base case runs. */
+static int bench_executor(const arguments *a, const char *executor) {
     outcome o;
     measure(a, executor, &base, 0, &o);
     if (!o.measured) {
         fprintf(stderr, "%s, base case: %s\n", executor, o.why);
-        return false;
+        return o.failed;
     }
     print_case("base", executor, &base, &o, NAN);
     for (int axis = 0; axis < AXES; axis++)
         if (bench_list_holds(a->axes, axes[axis].name)) bench_axis(a, executor, axis, o.operations / o.microseconds);
-    return true;
+    return 0;
 }
 
 /* ---- the command line ---------------------------------------------------------------------------------------------------------- */
@@ -235,31 +243,17 @@ static const struct argp_option options[] = {
     {"set", KEY_SET, "KEY=VALUE", 0, "Replace a value of every case, such as precision=tf32", 0},
     {0}};
 
-static double parse_seconds(struct argp_state *state, const char *option, const char *value, double most) {
-    char *end;
-    const double seconds = strtod(value, &end);
-    if (end == value || *end || !(seconds > 0 && seconds <= most)) argp_error(state, "--%s %s: over 0, at most %g", option, value, most);
-    return seconds;
-}
-
 static error_t parse_option(int key, char *value, struct argp_state *state) {
     arguments *a = state->input;
-    char *end = NULL;
     switch (key) {
-    case 'e':
-        if (!bench_list_within(value, BENCH_EXECUTORS)) argp_error(state, "--executors %s: a list of graph, eager, cpu is needed", value);
-        a->executors = value;
-        break;
+    case 'e': a->executors = bench_parse_executors(state, value); break;
     case 'a':
         if (!bench_list_within(value, AXES_ALL)) argp_error(state, "--axes %s: a list of points, width, depth, order, dimension is needed", value);
         a->axes = value;
         break;
-    case 'r':
-        a->repeats = (int)strtol(value, &end, 10);
-        if (*end || a->repeats < 1 || a->repeats > BENCH_REPEATS) argp_error(state, "--repeat %s: 1 to %d", value, BENCH_REPEATS);
-        break;
-    case KEY_SECONDS: a->seconds = parse_seconds(state, "seconds", value, 60); break;
-    case KEY_LONGEST: a->longest = parse_seconds(state, "longest", value, 3600); break;
+    case 'r': a->repeats = bench_parse_repeats(state, value); break;
+    case KEY_SECONDS: a->seconds = bench_parse_seconds(state, "seconds", value, 60); break;
+    case KEY_LONGEST: a->longest = bench_parse_seconds(state, "longest", value, 3600); break;
     case KEY_SET:
         if (a->sets == MOST_SETS) argp_error(state, "at most %d --set", MOST_SETS);
         a->set[a->sets++] = value;
@@ -275,14 +269,13 @@ int bench_scaling(int count, char **argument) {
                                      NULL, NULL, NULL};
     arguments a = {.executors = pinn_device_count() > 0 ? "graph" : "cpu", .axes = AXES_ALL, .seconds = 0.2, .repeats = 3};
     char list[64];
-    bool good = true;
+    int failed = 0;
     argp_parse(&argp, count, argument, 0, NULL, &a);
     print_head();
     snprintf(list, sizeof list, "%s", a.executors);
-    for (char *rest = list, *executor; (executor = strsep(&rest, ",")) != NULL;) good = bench_executor(&a, executor) && good;
-    if (ferror(stdout) || fflush(stdout) != 0) {
-        fprintf(stderr, "pinn-bench scaling: cannot write to standard output\n");
-        good = false;
+    for (char *rest = list, *executor; (executor = strsep(&rest, ",")) != NULL;) {
+        const int status = bench_executor(&a, executor);
+        if (status > failed) failed = status;
     }
-    return good ? 0 : 1;
+    return bench_finish(argument[0], failed);
 }

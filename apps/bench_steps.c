@@ -12,25 +12,6 @@
 enum { WARM_UP = 10, FEW = 100, MOST_STEPS = 20000 };
 static const double slow = 0.1; /* seconds a step: warm after one */
 
-bool bench_list_holds(const char *list, const char *name) {
-    const size_t length = strlen(name);
-    for (; *list; list += strcspn(list, ","), list += *list == ',')
-        if (strcspn(list, ",") == length && strncmp(list, name, length) == 0) return true;
-    return false;
-}
-
-bool bench_list_within(const char *list, const char *known) {
-    for (;; list++) {
-        char name[32];
-        const size_t length = strcspn(list, ",");
-        if (length == 0 || length >= sizeof name) return false;
-        snprintf(name, sizeof name, "%.*s", (int)length, list);
-        if (!bench_list_holds(known, name)) return false;
-        list += length;
-        if (!*list) return true;
-    }
-}
-
 static bool is_cpu(const char *executor) { return strcmp(executor, "cpu") == 0; }
 
 pinn_status bench_create(const char *config, const char *const *set, size_t sets, const char *executor, const char *directory, pinn_training **out) {

@@ -2,15 +2,8 @@
 #ifndef BENCH_STEPS_H
 #define BENCH_STEPS_H
 
+#include "bench_arguments.h"
 #include "pinn.h"
-
-enum { BENCH_REPEATS = 101 }; /* most */
-
-#define BENCH_EXECUTORS "graph,eager,cpu"
-
-/* Lists of names with commas: whether `name` is in the list, and whether every name of the list, one at least, is known. */
-bool bench_list_holds(const char *list, const char *name);
-bool bench_list_within(const char *list, const char *known);
 
 /* `directory` NULL: nothing is written. */
 pinn_status bench_create(const char *config, const char *const *set, size_t sets, const char *executor, const char *directory, pinn_training **out);

@@ -5,6 +5,7 @@
 #include <argp.h>
 #include <errno.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,16 +15,19 @@
 #include "bench_products.h"
 #include "bench_scaling.h"
 #include "bench_steps.h"
+#include "core/status.h"
 #include "pinn.h"
 #include "start.h"
 
 enum { MOST_CONFIGS = 64 };
+#define MOST_STEPS UINT32_MAX /* of one launch */
+enum { EXIT_INTERRUPTED = 130 };
 enum { KEY_SET = 1000, KEY_EVENTS, KEY_NODES };
 
 typedef struct arguments {
     const char *config[MOST_CONFIGS];
     size_t configs;
-    const char *set[MOST_CONFIGS];
+    const char *set[MOST_CONFIGS + 1]; /* one is --events' */
     size_t sets;
     const char *executors;
     uint64_t steps; /* a repetition; 0: as many as take about half a second */
@@ -44,21 +48,10 @@ static const struct argp_option options[] = {
 
 static error_t parse_option(int key, char *value, struct argp_state *state) {
     arguments *a = state->input;
-    char *end = NULL;
     switch (key) {
-    case 'e':
-        if (!bench_list_within(value, BENCH_EXECUTORS)) argp_error(state, "--executors %s: a list of graph, eager, cpu is needed", value);
-        a->executors = value;
-        break;
-    case 'n':
-        errno = 0;
-        a->steps = strtoull(value, &end, 10);
-        if (errno || *end || strchr(value, '-') || a->steps == 0) argp_error(state, "--steps %s: a positive number is needed", value);
-        break;
-    case 'r':
-        a->repeats = (int)strtol(value, &end, 10);
-        if (*end || a->repeats < 1 || a->repeats > BENCH_REPEATS) argp_error(state, "--repeat %s: 1 to %d", value, BENCH_REPEATS);
-        break;
+    case 'e': a->executors = bench_parse_executors(state, value); break;
+    case 'n': a->steps = bench_parse_count(state, "steps", value, MOST_STEPS); break;
+    case 'r': a->repeats = bench_parse_repeats(state, value); break;
     case KEY_SET:
         if (a->sets == MOST_CONFIGS) argp_error(state, "at most %d --set", MOST_CONFIGS);
         a->set[a->sets++] = value;
@@ -80,7 +73,13 @@ static error_t parse_option(int key, char *value, struct argp_state *state) {
 static const struct argp argp = {options, parse_option, "CONFIG...\nscaling\ngraph\nproducts",
                                  "Time training steps, how they scale, the graph layer itself, or matrix products on a GPU.", NULL, NULL, NULL};
 
-static pinn_status bench(const arguments *a, const char *config, const char *executor) {
+/* An exit status, as the next one; what failed is told. */
+static int report(const char *config, const char *executor, pinn_status status, bool begun) {
+    if (status != PINN_OK) fprintf(stderr, "%s, %s: %s\n", config, executor, pinn_error_message());
+    return bench_exit_status(status, begun);
+}
+
+static int bench(const arguments *a, const char *config, const char *executor) {
     pinn_training *training = NULL;
     pinn_result r;
     bench_time time;
@@ -107,8 +106,28 @@ static pinn_status bench(const arguments *a, const char *config, const char *exe
         snprintf(label, sizeof label, "  %-34.34s %-6s %-8s ", config, executor, r.precision);
         status = bench_nodes(training, label, time.best, peak, a->repeats);
     }
+    const int failed = report(config, executor, status, training != NULL);
     pinn_training_destroy(training);
-    return status;
+    return failed;
+}
+
+/* The training whose run directory must go again, for the signal handler. */
+static pinn_training *volatile running;
+static volatile sig_atomic_t asked;
+
+static void interrupt(int number) {
+    (void)number;
+    asked = 1;
+    if (running) pinn_training_interrupt(running);
+}
+
+/* One that was ignored stays so. The handler holds until the next signal: a second one ends the program at once. */
+static void catch_signals(bool caught) {
+    static const int number[] = {SIGINT, SIGTERM};
+    for (int i = 0; i < 2; i++) {
+        struct sigaction action = {.sa_handler = caught ? interrupt : SIG_DFL, .sa_flags = SA_RESETHAND}, before;
+        if (sigaction(number[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN) sigaction(number[i], &action, NULL);
+    }
 }
 
 static void remove_run(const char *directory) {
@@ -121,35 +140,52 @@ static void remove_run(const char *directory) {
     if (rmdir(directory) != 0) fprintf(stderr, "pinn-bench: %s is left: %s\n", directory, strerror(errno));
 }
 
-/* The same number of steps as one launch without events, and as a whole run with all a run writes. */
-static pinn_status bench_events(const arguments *a, const char *config, const char *executor) {
-    const uint64_t steps = a->steps ? a->steps : 10000;
-    char count[64], directory[] = "/tmp/pinn-bench-XXXXXX";
-    arguments with = *a;
-    pinn_training *plain = NULL, *run = NULL;
-    double bare = INFINITY, seconds;
+/* Seconds of a whole run with all a run writes, in a directory that goes again. */
+static pinn_status time_run(const arguments *a, const char *config, const char *executor, double *seconds) {
+    const char *temporary = getenv("TMPDIR");
+    char directory[4000];
+    pinn_training *run = NULL;
     pinn_result r;
+    snprintf(directory, sizeof directory, "%s/pinn-bench-XXXXXX", temporary && *temporary ? temporary : "/tmp");
+    catch_signals(true);
+    if (!mkdtemp(directory)) return pn_fail(PINN_IO, "%s: cannot make a directory for the run: %s", directory, strerror(errno));
+    pinn_status status = bench_create(config, a->set, a->sets, executor, directory, &run);
+    running = run;
+    if (run && asked) pinn_training_interrupt(run);
+    if (status == PINN_OK) status = pinn_training_run(run);
+    if (status == PINN_OK) {
+        pinn_training_result(run, &r);
+        *seconds = r.seconds;
+    }
+    running = NULL;
+    pinn_training_destroy(run);
+    remove_run(directory);
+    catch_signals(false);
+    return status;
+}
+
+/* The same number of steps as one launch without events, and as a whole run. */
+static int bench_events(const arguments *a, const char *config, const char *executor) {
+    const uint64_t steps = a->steps ? a->steps : 10000;
+    char count[64];
+    arguments with = *a;
+    pinn_training *plain = NULL;
+    double bare = INFINITY, seconds;
     snprintf(count, sizeof count, "train.0.steps=%llu", (unsigned long long)steps);
-    if (with.sets == MOST_CONFIGS) return PINN_OK;
     with.set[with.sets++] = count;
-    if (!mkdtemp(directory)) return PINN_OK;
     pinn_status status = bench_create(config, with.set, with.sets, executor, NULL, &plain);
     for (int i = 0; status == PINN_OK && i < 2; i++) {
         status = pinn_training_steps(plain, steps, NULL, &seconds);
         bare = fmin(bare, seconds);
     }
-    if (status == PINN_OK) status = bench_create(config, with.set, with.sets, executor, directory, &run);
-    if (status == PINN_OK) status = pinn_training_run(run);
-    if (status == PINN_OK) {
-        pinn_training_result(run, &r);
-        printf("%-36s %-6s %llu steps: one launch %.3f s, with events, evaluation and checkpoints %.3f s, ratio %.3f\n", config, executor,
-               (unsigned long long)steps, bare, r.seconds, r.seconds / bare);
-        fflush(stdout);
-    }
-    pinn_training_destroy(run);
     pinn_training_destroy(plain);
-    remove_run(directory);
-    return status;
+    if (status == PINN_OK) status = time_run(&with, config, executor, &seconds);
+    if (status == PINN_INTERRUPTED) return EXIT_INTERRUPTED;
+    if (status != PINN_OK) return report(config, executor, status, true);
+    printf("%-36s %-6s %llu steps: one launch %.3f s, with events, evaluation and checkpoints %.3f s, ratio %.3f\n", config, executor,
+           (unsigned long long)steps, bare, seconds, seconds / bare);
+    fflush(stdout);
+    return 0;
 }
 
 /* Of them `argument` 0 is the name in their messages. */
@@ -175,16 +211,11 @@ int main(int count, char **argument) {
         char list[64];
         snprintf(list, sizeof list, "%s", a.executors);
         for (char *rest = list, *executor; (executor = strsep(&rest, ",")) != NULL;) {
-            pinn_status status = bench(&a, a.config[i], executor);
-            if (status == PINN_OK && a.events) status = bench_events(&a, a.config[i], executor);
-            if (status == PINN_OK) continue;
-            fprintf(stderr, "%s, %s: %s\n", a.config[i], executor, pinn_error_message());
-            failed = status == PINN_CONFIG ? 2 : 1;
+            int status = bench(&a, a.config[i], executor);
+            if (status == 0 && a.events) status = bench_events(&a, a.config[i], executor);
+            if (status > failed) failed = status;
+            if (asked) return EXIT_INTERRUPTED;
         }
     }
-    if (ferror(stdout) || fflush(stdout) != 0) {
-        fprintf(stderr, "pinn-bench: cannot write to standard output: %s\n", strerror(errno));
-        failed = 1;
-    }
-    return failed;
+    return bench_finish("pinn-bench", failed);
 }

@@ -128,11 +128,11 @@ static void catch_signals(void) {
     }
 }
 
-/* Before the run has begun, a file or directory that can't be used is wrong usage. */
+/* Before the run has begun, a file or directory that can't be used is wrong usage, but for want of room. */
 static int exit_status(pinn_status status, bool begun) {
     switch (status) {
     case PINN_OK: return EXIT_SUCCESS;
-    case PINN_IO: return begun ? EXIT_FAILED : EXIT_WRONG;
+    case PINN_IO: return begun || pinn_error_is_full() ? EXIT_FAILED : EXIT_WRONG;
     case PINN_CONFIG:
     case PINN_BAD_ARGUMENT: return EXIT_WRONG;
     case PINN_INTERRUPTED: return EXIT_INTERRUPTED;
@@ -173,7 +173,8 @@ static pinn_status print_plan(const pinn_training *training) {
 /* The fastest tiles go into the file that was measured; with --set it was another problem, so then they are only shown. */
 static pinn_status tune(const arguments *a, pinn_training *training) {
     char *table = NULL, *tiles = NULL;
-    pinn_status status = pinn_training_tune(training, &table, &tiles);
+    pinn_status status = a->options.set_count > 0 ? PINN_OK : pinn_config_set_tiles(a->options.config, NULL); /* before the work */
+    if (status == PINN_OK) status = pinn_training_tune(training, &table, &tiles);
     if (status == PINN_OK) {
         printf("%s", table);
         if (a->options.set_count > 0)

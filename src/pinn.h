@@ -79,7 +79,7 @@ typedef struct pinn_result {
     uint64_t best_step;      /* the step that measured it, counted from 1 */
     size_t terms, fields;
     const char *const *term; /* names; borrowed from the training */
-    const double *losses;    /* [terms] */
+    const double *losses;    /* [terms], of the last event; NaN before the first */
     const char *const *field;
     const double *relative_l2; /* [fields]; NaN where there is no reference */
     const char *device, *executor, *precision, *lowering, *directory;
@@ -102,7 +102,8 @@ pinn_status pinn_training_plan(const pinn_training *training, char **out);
  * as the key `tiles` of a problem file takes it. `table` is what a person reads. Both are owned by the caller (free()). The training must write no
  * run and have tiles "auto"; afterwards it is good for nothing but to be destroyed. Errors also: CONFIG on a CPU. */
 pinn_status pinn_training_tune(pinn_training *training, char **table, char **tiles);
-/* Sets the key `tiles` of a problem file and leaves the rest of its text as it is. Errors: CONFIG, IO; UNSUPPORTED where the file is written in
+/* Sets the key `tiles` of a problem file and leaves the rest of its text as it is; NULL `tiles` only looks whether that could be done. The
+ * file is replaced: a symbolic link stays one, another hard link keeps the old text. Errors: CONFIG, also for a read-only file; IO; UNSUPPORTED where the file is written in
  * a way that leaves no safe place for the key. */
 pinn_status pinn_config_set_tiles(const char *config, const char *tiles);
 

@@ -7,6 +7,8 @@
 #ifndef PINN_STATUS_H
 #define PINN_STATUS_H
 
+#include <stdbool.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -38,6 +40,9 @@ const char *pinn_status_name(pinn_status status);
 
 /* The calling thread's last failure as text; "" when there was none. Borrowed: valid until this thread's next failure. */
 const char *pinn_error_message(void);
+
+/* Whether that text tells of a disk without room (or of a limit of file sizes): the same may go well once there is some. */
+bool pinn_error_is_full(void);
 
 #ifdef __cplusplus
 }

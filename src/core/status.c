@@ -1,6 +1,7 @@
 /* Status names and the thread's error message. */
 #include "core/status.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,6 +20,14 @@ const char *pinn_status_name(pinn_status status) {
 }
 
 const char *pinn_error_message(void) { return message; }
+
+/* By strerror's text, which is all that HDF5 hands on of a failed system call. */
+bool pinn_error_is_full(void) {
+    static const int full[] = {ENOSPC, EDQUOT, EFBIG};
+    for (size_t i = 0; i < sizeof full / sizeof full[0]; i++)
+        if (strstr(message, strerror(full[i]))) return true;
+    return false;
+}
 
 pinn_status pn_fail(pinn_status status, const char *format, ...) {
     /* Built aside: the arguments may point into the old message. */

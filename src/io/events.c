@@ -335,33 +335,17 @@ fail:
     return status;
 }
 
-/* Renames the damaged file out of the way, never over an older one, and words the warning; the thread's message says what is wrong.
- */
+/* Renames the damaged file out of the way and words the warning; the thread's message says what is wrong. */
 static pinn_status set_aside(const char *path, char **warning) {
-    pinn_status status = PINN_OK;
-    pn_text kept = {0}, text = {0};
-    pn_text_printf(&kept, "%s.damaged", path);
-    for (int n = 2; !kept.failed && access(kept.data, F_OK) == 0; n++) {
-        kept.length = 0;
-        pn_text_printf(&kept, "%s.damaged.%d", path, n);
-    }
-    PN_TRY(pn_text_check(&kept));
-    pn_text_printf(&text, "the old training record could not be read (%s); it is kept as %s and a new one begins",
-                   pinn_error_message(), kept.data);
+    pinn_status status;
+    pn_text text = {0};
+    pn_text_printf(&text, "the old training record could not be read (%s); it is kept as ", pinn_error_message());
     PN_TRY(pn_text_check(&text));
-    char *copy = pn_duplicate(text.data, text.length);
-    if (!copy) {
-        status = PN_NO_MEMORY("a warning");
-        goto fail;
-    }
-    if (rename(path, kept.data) != 0) {
-        status = pn_fail(PINN_IO, "%s: cannot rename to %s: %s", path, kept.data, strerror(errno));
-        pn_free(copy);
-        goto fail;
-    }
-    *warning = copy;
+    PN_TRY(pn_file_set_aside(path, "damaged", &text));
+    pn_text_string(&text, " and a new one begins");
+    *warning = text.data;
+    text.data = NULL;
 fail:
-    pn_text_free(&kept);
     pn_text_free(&text);
     return status;
 }

@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "core/memory.h"
-#include "core/text.h"
 
 char *pn_file_join(const char *directory, const char *name) {
     pn_text text = {0};
@@ -107,6 +106,23 @@ pinn_status pn_file_commit(const char *path) {
 pinn_status pn_file_write(const char *path, const void *bytes, size_t length) {
     pinn_status status = pn_file_stage(path, bytes, length);
     return status == PINN_OK ? pn_file_commit(path) : status;
+}
+
+pinn_status pn_file_set_aside(const char *path, const char *suffix, pn_text *kept) {
+    pn_text name = {0};
+    pinn_status status;
+    pn_text_printf(&name, "%s.%s", path, suffix);
+    for (int n = 2; !name.failed && access(name.data, F_OK) == 0; n++) {
+        name.length = 0;
+        pn_text_printf(&name, "%s.%s.%d", path, suffix, n);
+    }
+    PN_TRY(pn_text_check(&name));
+    pn_text_string(kept, name.data);
+    PN_TRY(pn_text_check(kept));
+    if (rename(path, name.data) != 0) status = pn_fail(PINN_IO, "%s: cannot rename to %s: %s", path, name.data, strerror(errno));
+fail:
+    pn_text_free(&name);
+    return status;
 }
 
 pinn_status pn_file_sync(const char *path) {

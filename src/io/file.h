@@ -6,7 +6,7 @@
 #include <signal.h>
 #include <stddef.h>
 
-#include "core/status.h"
+#include "core/text.h"
 
 /* Around writes of a thread that is not the library's own: one beyond a limit of file sizes (ulimit -f) becomes EFBIG instead of a
  * SIGXFSZ that ends the program. Nests. */
@@ -20,6 +20,8 @@ pinn_status pn_file_write(const char *path, const void *bytes, size_t length);
 /* The two halves of that: the temporary file, whole and on disk; its renaming (which removes it on failure). */
 pinn_status pn_file_stage(const char *path, const void *bytes, size_t length);
 pinn_status pn_file_commit(const char *path);
+/* Renames `path` to `path`.SUFFIX, or `path`.SUFFIX.2 and so on: never over an older one. `kept`: the new name (appended). */
+pinn_status pn_file_set_aside(const char *path, const char *suffix, pn_text *kept);
 /* `path`.tmp, in `name`: longer than any path may be, so that what doesn't fit is refused by the system. */
 enum { PN_FILE_NAME = PATH_MAX + 8 };
 const char *pn_file_temporary(const char *path, char name[PN_FILE_NAME]);

@@ -98,6 +98,8 @@ pinn_status pn_hdf5_write_image(pn_hdf5 *file) {
     return status == PINN_OK ? pn_file_commit(file->path) : status;
 }
 
+#define PUT_BACK "Put back a copy of it, or start anew with --force"
+
 static pinn_status check_seal(const char *path, FILE *file) {
     char seal[PN_HDF5_SEAL], expected[PN_HDF5_SEAL], part[65536];
     size_t got;
@@ -105,17 +107,13 @@ static pinn_status check_seal(const char *path, FILE *file) {
     if (fread(seal, sizeof seal, 1, file) != 1 || memcmp(seal, first_line, sizeof first_line - 1) != 0)
         return ferror(file)
                    ? pn_fail(PINN_IO, "%s: cannot read: %s", path, strerror(errno))
-                   : pn_fail(PINN_IO, "%s: is damaged, or pinn-train did not write it: there is no seal at its beginning", path);
+                   : pn_fail(PINN_IO, "%s: is damaged, or pinn-train did not write it: there is no seal at its beginning. " PUT_BACK, path);
     pn_sha256_begin(&hash);
     while ((got = fread(part, 1, sizeof part, file)) > 0) pn_sha256_add(&hash, part, got);
     if (ferror(file)) return pn_fail(PINN_IO, "%s: cannot read: %s", path, strerror(errno));
     write_seal(&hash, expected);
     if (memcmp(seal, expected, sizeof seal) == 0) return PINN_OK;
-    return pn_fail(
-        PINN_IO,
-        "%s: is damaged, or another program has changed it: its checksum does not match. Put back a copy of it, or start "
-        "anew with --force",
-        path);
+    return pn_fail(PINN_IO, "%s: is damaged, or another program has changed it: its checksum does not match. " PUT_BACK, path);
 }
 
 pinn_status pn_hdf5_open_sealed(const char *path, pn_hdf5 *out) {

@@ -14,7 +14,7 @@ typedef enum pn_snapshot_state { PN_SNAPSHOT_FREE, PN_SNAPSHOT_FILLING, PN_SNAPS
 
 struct pn_run {
     char *path, *events_path, *checkpoint_path, *solution_path, *config_path; /* owned */
-    char *warning;                                                            /* owned, or NULL */
+    pn_text warning;                                                          /* empty: none */
     pn_run_mode mode;
     int lock;            /* descriptor of the lock file; -1: none */
     bool made_lock;      /* the lock file is new */

@@ -19,8 +19,10 @@
 
 #define LOCK_NAME ".lock"
 
-/* First line of a config.toml that a run wrote: --force removes no other. */
+/* First line of a config.toml that a run wrote: --force removes no other, and --resume replaces none. */
 static const char written_by_a_run[] = "# The problem of this run with every default; --force overwrites this file.\n";
+
+enum { MOST_CONFIG_BYTES = 1 << 24 };
 
 static const struct file { /* all that a run makes */
     const char *name;
@@ -179,8 +181,9 @@ static pinn_status check_inputs(pn_run *run, const char *const *input, size_t in
     return status;
 }
 
-/* FORCE removes a config.toml. */
+/* FORCE removes a config.toml, RESUME replaces it. */
 static pinn_status check_config_is_a_runs(const pn_run *run) {
+    const bool resume = run->mode == PN_RUN_RESUME;
     char line[sizeof written_by_a_run] = {0};
     struct stat info;
     if (!exists(run->config_path)) return PINN_OK;
@@ -189,9 +192,8 @@ static pinn_status check_config_is_a_runs(const pn_run *run) {
     const bool a_runs = file && fread(line, 1, sizeof line - 1, file) > 0 && strcmp(line, written_by_a_run) == 0;
     if (file) fclose(file);
     if (a_runs) return PINN_OK;
-    return pn_fail(PINN_CONFIG,
-                   "%s: no run wrote this file, so --force leaves it alone; move it, or choose another directory with --out",
-                   run->config_path);
+    return pn_fail(PINN_CONFIG, "%s: no run wrote this file, so %s leaves it alone; move it%s", run->config_path,
+                   resume ? "--resume" : "--force", resume ? " and resume again" : ", or choose another directory with --out");
 }
 
 /* What a run left that ended before its first checkpoint is in the way of a new one. */
@@ -210,7 +212,7 @@ static pinn_status check_mode(pn_run *run) {
                            "%s: a run is already there (%s); continue it with --resume, replace it with --force, or choose another "
                            "directory with --out",
                            run->path, files[i].name);
-    return run->mode == PN_RUN_FORCE ? check_config_is_a_runs(run) : PINN_OK;
+    return run->mode == PN_RUN_NEW || run->keeps_config ? PINN_OK : check_config_is_a_runs(run);
 }
 
 static pinn_status remove_file(const char *path) {
@@ -251,8 +253,15 @@ static pinn_status release(pn_run *run) {
     release_lock(run);
     for (size_t i = 0; i < FILES; i++) pn_free(*file_path(run, i));
     pn_free(run->path);
-    pn_free(run->warning);
+    pn_text_free(&run->warning);
     pn_free(run);
+    return status;
+}
+
+/* Where the disk is full nothing has been lost, and the message says what to do. */
+static pinn_status advise(pinn_status status) {
+    if (status == PINN_IO && pinn_error_is_full())
+        pn_fail(PINN_IO, "%s. Make room, then give the same command again", pinn_error_message());
     return status;
 }
 
@@ -271,24 +280,65 @@ pinn_status pn_run_claim(const char *path, pn_run_mode mode, const char *const *
     *out = run;
     return PINN_OK;
 fail:
+    advise(status);
     release(run);
     return status;
 }
 
-static pinn_status write_config(const pn_run *run, const char *config) {
+static void config_text(const char *config, pn_text *out) {
+    pn_text_string(out, written_by_a_run);
+    pn_text_string(out, config);
+}
+
+/* Whether config.toml is neither `text` nor what the run that is resumed wrote, whose checkpoint knows it. */
+static pinn_status is_edited(const pn_run *run, const pn_text *text, bool *edited) {
+    pn_text found = {0}, before = {0};
+    char *stored = NULL;
+    pinn_status status;
+    PN_TRY(pn_text_read_file(&found, run->config_path, MOST_CONFIG_BYTES));
+    *edited = strcmp(pn_text_get(&found), pn_text_get(text)) != 0;
+    if (!*edited) goto fail;
+    PN_TRY(pn_checkpoint_read_config(run->checkpoint_path, &stored));
+    config_text(stored, &before);
+    PN_TRY(pn_text_check(&before));
+    *edited = strcmp(pn_text_get(&found), pn_text_get(&before)) != 0;
+fail:
+    pn_free(stored);
+    pn_text_free(&before);
+    pn_text_free(&found);
+    return status;
+}
+
+/* The new file is on disk before the old one loses its name. */
+static pinn_status write_config(pn_run *run, const char *config) {
     if (run->keeps_config) return PINN_OK;
+    char temporary[PN_FILE_NAME];
     pn_text text = {0};
-    pn_text_string(&text, written_by_a_run);
-    pn_text_string(&text, config);
-    pinn_status status = pn_text_check(&text);
-    if (status == PINN_OK) status = pn_file_write(run->config_path, text.data, text.length);
+    bool edited = false;
+    pinn_status status;
+    config_text(config, &text);
+    PN_TRY(pn_text_check(&text));
+    if (run->mode == PN_RUN_RESUME && exists(run->config_path)) PN_TRY(is_edited(run, &text, &edited));
+    PN_TRY(pn_file_stage(run->config_path, text.data, text.length));
+    if (edited) {
+        pn_text_printf(&run->warning, "%s was edited since the run wrote it; it is kept as ", run->config_path);
+        status = pn_file_set_aside(run->config_path, "edited", &run->warning);
+        if (status != PINN_OK) unlink(pn_file_temporary(run->config_path, temporary));
+    }
+    if (status == PINN_OK) status = pn_file_commit(run->config_path);
+fail:
     pn_text_free(&text);
     return status;
 }
 
 static pinn_status open_events(pn_run *run, const pn_run_spec *spec) {
+    char *warning = NULL;
     if (run->mode != PN_RUN_RESUME) return pn_events_create(run->events_path, spec->quantity, spec->quantities, &run->events);
-    return pn_events_resume(run->events_path, spec->quantity, spec->quantities, spec->resume_step, &run->events, &run->warning);
+    pinn_status status =
+        pn_events_resume(run->events_path, spec->quantity, spec->quantities, spec->resume_step, &run->events, &warning);
+    if (warning) pn_text_printf(&run->warning, "%s%s", run->warning.length ? "; " : "", warning);
+    pn_free(warning);
+    return status == PINN_OK ? pn_text_check(&run->warning) : status;
 }
 
 /* A new run that could not begin leaves nothing that would be in the way of the next attempt. */
@@ -318,10 +368,11 @@ pinn_status pn_run_start(pn_run *run, const pn_run_spec *spec) {
     run->began = true;
     return PINN_OK;
 fail:
+    advise(status);
     if (removed) remove_beginning(run);
     return status;
 }
 
 pinn_status pn_run_close(pn_run *run) { return run ? release(run) : PINN_OK; }
 
-const char *pn_run_warning(const pn_run *run) { return run->warning; }
+const char *pn_run_warning(const pn_run *run) { return run->warning.length ? run->warning.data : NULL; }

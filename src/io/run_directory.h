@@ -17,7 +17,7 @@ typedef enum pn_run_mode { PN_RUN_NEW, PN_RUN_FORCE, PN_RUN_RESUME } pn_run_mode
 /* Makes the directory with its parents, takes its lock (flock on DIR/.lock: it goes with the process, however that ends), so that
  * two runs never write into one, and checks that `mode` fits what is there: NEW is refused where any file of a run's is (the
  * message offers
- * --force and --resume), RESUME without a checkpoint, FORCE before a config.toml that no run wrote. `input`: paths of the run's own
+ * --force and --resume), RESUME without a checkpoint, FORCE and RESUME before a config.toml that no run wrote. `input`: paths of the run's own
  * sources, NULL ones are skipped; refused when one of them is a file the run would write over. Nothing of an old run is touched:
  * until pn_run_start, pn_run_close leaves all as it was, and takes away a directory that was made here. Errors: CONFIG when `mode`
  * or an input doesn't fit, IO for the rest. */
@@ -33,7 +33,7 @@ typedef struct pn_run_spec {
 } pn_run_spec;
 
 /* Once, after everything else that may fail: removes what a killed run left half-written and, with FORCE, an old run's files by
- * name, nothing else (records kept aside as damaged stay); writes config.toml, opens the record and starts the writer thread. When
+ * name, nothing else (records kept aside as damaged stay); writes config.toml (one that was edited by hand is kept aside on RESUME), opens the record and starts the writer thread. When
  * it fails nothing new is left; what comes below needs a run that has begun. */
 pinn_status pn_run_start(pn_run *run, const pn_run_spec *spec);
 /* Queues event rows (copied), any thread; waits while the queue is full. Returns the writer's first failure once there was one:
@@ -53,7 +53,7 @@ pinn_status pn_run_solution(pn_run *run, const pn_solution *solution);
 pinn_status pn_run_flush(pn_run *run);
 /* Writes what is queued, stops the thread, releases the lock; returns a failure that no call has returned yet. NULL is fine. */
 pinn_status pn_run_close(pn_run *run);
-/* What the user should know about the old files of a resumed run (a damaged record kept aside), or NULL. */
+/* What the user should know about the old files of a resumed run (what was kept aside), or NULL. */
 const char *pn_run_warning(const pn_run *run);
 
 #endif

@@ -106,14 +106,15 @@ static pinn_status fill_snapshot(pn_run *run, const pn_checkpoint *from) {
 static void keep_failure(pn_run *run, pinn_status status) {
     if (status == PINN_OK || run->failure != PINN_OK) return;
     run->failure = status;
+    const char *room_first = pinn_error_is_full() ? "make room, then " : "";
     int length = snprintf(run->failure_message, sizeof run->failure_message, "%.3000s", pinn_error_message());
     char *rest = run->failure_message + length;
     const size_t room = sizeof run->failure_message - (size_t)length;
     if (run->has_checkpoint)
-        snprintf(rest, room, ". Safe on disk: the checkpoint of step %llu and the record up to it; --resume goes on from there",
-                 (unsigned long long)run->checkpoint_step);
+        snprintf(rest, room, ". Safe on disk: the checkpoint of step %llu and the record up to it; %s--resume goes on from there",
+                 (unsigned long long)run->checkpoint_step, room_first);
     else
-        snprintf(rest, room, ". No checkpoint had been written yet: begin again with --force");
+        snprintf(rest, room, ". No checkpoint had been written yet: %sbegin again with --force", room_first);
 }
 
 static pinn_status report_failure(pn_run *run) {

@@ -49,8 +49,9 @@ static pinn_status parse_value(const assignment *a, const pn_key *key, pn_toml *
             pn_text_string(&types, " ");
             pn_schema_range(key, &types);
         }
-        status = pn_diagnose(a->list, a->at, "strings inside arrays and tables need quotes", "the value is no TOML value; it must be %s",
-                             pn_text_get(&types));
+        status = error.too_large ? pn_diagnose(a->list, a->at, NULL, "the number is too large for 64 bits; the value must be %s", pn_text_get(&types))
+                                 : pn_diagnose(a->list, a->at, "strings inside arrays and tables need quotes",
+                                               "the value is no TOML value; it must be %s", pn_text_get(&types));
     }
     if (status == PINN_OK) place(out, a->at);
 fail:

@@ -13,6 +13,12 @@ static size_t line_start(const pn_text *text, unsigned line) {
     return at;
 }
 
+/* As the first line ends. */
+static const char *line_end(const pn_text *text) {
+    const char *first = memchr(text->data, '\n', text->length);
+    return first && first > text->data && first[-1] == '\r' ? "\r\n" : "\n";
+}
+
 /* Where a new key of the top level goes: behind the last plain one, or before whatever comes first. */
 static unsigned line_for_new_key(const pn_config *config, const pn_toml *root) {
     unsigned last = 0, first = 1;
@@ -30,9 +36,10 @@ static unsigned line_for_new_key(const pn_config *config, const pn_toml *root) {
 static void insert_line(const pn_config *config, const pn_toml *root, const char *tiles, pn_text *out) {
     const pn_text *source = &config->source;
     const size_t at = line_start(source, line_for_new_key(config, root));
+    const char *end = line_end(source);
     pn_text_append(out, source->data, at);
-    if (at > 0 && source->data[at - 1] != '\n') pn_text_string(out, "\n");
-    pn_text_printf(out, "tiles = \"%s\"\n", tiles);
+    if (at > 0 && source->data[at - 1] != '\n') pn_text_string(out, end);
+    pn_text_printf(out, "tiles = \"%s\"%s", tiles, end);
     pn_text_append(out, source->data + at, source->length - at);
 }
 

@@ -214,9 +214,9 @@ bool read_document(const char *text, size_t length, const source_lines &lines, p
         if (result) return copy_table(result.table(), lines, error, root);
         const std::string_view what = result.error().description();
         error->at = lines.position(result.error().source().begin);
-        const bool integer = what.find("not representable in 64 bits") != std::string_view::npos;
+        error->too_large = what.find("not representable in 64 bits") != std::string_view::npos;
         std::snprintf(error->message, sizeof error->message, "%.*s%s", static_cast<int>(what.size()), what.data(),
-                      integer ? ": whole numbers go from -2^63 to 2^63 - 1" : "");
+                      error->too_large ? ": whole numbers go from -2^63 to 2^63 - 1" : "");
     } catch (const broken_assertion &) {
         error->at = broken_line(text, length, lines);
         std::snprintf(error->message, sizeof error->message, "this is not TOML");
@@ -228,6 +228,7 @@ bool read_document(const char *text, size_t length, const source_lines &lines, p
 
 extern "C" pinn_status pn_toml_parse(const char *text, size_t length, pn_toml_error *error, pn_toml **out) {
     pn_toml *root = nullptr;
+    error->too_large = false;
     try {
         const source_lines lines(text, length);
         const size_t deep = deep_key(text, length);

@@ -43,6 +43,7 @@ struct pn_toml {
 
 typedef struct pn_toml_error { /* a syntax error */
     pn_position at;
+    bool too_large; /* a number does not fit in 64 bits */
     char message[256];
 } pn_toml_error;
 

@@ -129,6 +129,13 @@ static pinn_status clear_stop(pinn_training *training) {
     return pinn_plane_write(training->words, offsetof(pn_words, stop), &none, sizeof none);
 }
 
+/* A run directory that takes nothing more shows in a host node, whose message speaks of the graph; the directory's own tells what is
+ * safe and what to do. */
+static pinn_status blame_directory(pinn_training *training, pinn_status status) {
+    const pinn_status own = status == PINN_HOST_FAILED && training->run ? pn_run_rows(training->run, NULL, 0) : PINN_OK;
+    return own != PINN_OK ? own : status;
+}
+
 pinn_status pinn_training_run(pinn_training *training) {
     if (training->check_only) return pn_fail(PINN_BAD_ARGUMENT, "a training made with compile_for checks kernels and cannot be run");
     pinn_status status = clear_stop(training);
@@ -139,8 +146,8 @@ pinn_status pinn_training_run(pinn_training *training) {
     show_progress(training, true);
     pn_progress_destroy(training->progress);
     training->progress = NULL;
-    if (status != PINN_OK && status != PINN_INTERRUPTED) return status;
-    pinn_status finished = finish(training);
+    if (status != PINN_OK && status != PINN_INTERRUPTED) return blame_directory(training, status);
+    pinn_status finished = blame_directory(training, finish(training));
     if (finished == PINN_OK && training->stop == PN_STOP_NAN) finished = pn_blame(training);
     return finished != PINN_OK ? finished : status;
 }

@@ -164,7 +164,10 @@ static pinn_status create_state(pinn_training *t) {
     t->term_name = pn_allocate(t->problem->terms, sizeof *t->term_name);
     if (!t->row || !t->relative_l2 || !t->term_name) return PN_NO_MEMORY("the results");
     for (size_t f = 0; f < t->problem->fields; f++) t->relative_l2[f] = NAN;
-    for (size_t k = 0; k < t->problem->terms; k++) t->term_name[k] = t->problem->term[k].name;
+    for (size_t k = 0; k < t->problem->terms; k++) {
+        t->term_name[k] = t->problem->term[k].name;
+        t->row[PN_ROW_TERMS + 1 + k] = NAN; /* until the first row */
+    }
 fail:
     return status;
 }

@@ -1,10 +1,12 @@
 /* Which tiles of a GPU's network pass are the fastest: measured, not modelled. A run never does this by itself, as its bits would then depend
  * on a timing: the outcome is a line for the problem file. */
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "train/training.h"
 
@@ -156,20 +158,31 @@ fail:
     return status;
 }
 
+/* Renaming would replace a file that nobody may write. Root may write any, but a file without any such permission is meant to stay. */
+static pinn_status check_writable(const char *config, const char *file, struct stat *info) {
+    char folder[PATH_MAX];
+    if (stat(file, info) != 0) return pn_fail(PINN_IO, "%s: %s", config, strerror(errno));
+    if (!(info->st_mode & (S_IWUSR | S_IWGRP | S_IWOTH)) || access(file, W_OK) != 0)
+        return pn_fail(PINN_CONFIG, "%s: is read-only: the tiles can't be written into it; make it writable, or tune a copy", config);
+    snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(file, '/') - file) + 1, file); /* `file` is absolute */
+    if (access(folder, W_OK) != 0)
+        return pn_fail(PINN_CONFIG, "%s: its folder is read-only: the tiles can't be written into the file; tune a copy elsewhere", config);
+    return PINN_OK;
+}
+
 pinn_status pinn_config_set_tiles(const char *config, const char *tiles) {
     pn_config *problem = NULL;
     pn_text text = {0};
     char *file = NULL, canonical[PN_TILE_CHOICE_BYTES];
     struct stat before;
     pinn_status status;
-    PN_TRY(pn_tiles_read(tiles, canonical));
+    PN_TRY(pn_tiles_read(tiles ? tiles : "auto", canonical));
     PN_TRY(pn_config_read(config, NULL, 0, &problem));
     PN_TRY(pn_config_edit_tiles(problem, canonical, &text));
     file = realpath(config, NULL); /* a link stays one */
-    if (!file || stat(file, &before) != 0) {
-        status = pn_fail(PINN_IO, "%s: %s", config, strerror(errno));
-        goto fail;
-    }
+    if (!file) PN_TRY(pn_fail(PINN_IO, "%s: %s", config, strerror(errno)));
+    PN_TRY(check_writable(config, file, &before));
+    if (!tiles) goto fail;
     PN_TRY(pn_text_write_file(&text, file));
     chmod(file, before.st_mode & 07777); /* a file that is writable and has other permissions than before is no failure */
 fail:

@@ -29,7 +29,45 @@ expect 0 "$number %  # the network pass: 1 node, $number % of the product peak\$
 expect 0 '%  # of the step beside its nodes$' echo "$nodes"
 expect 2 'which configs' "$bench"
 expect 2 'graph, eager, cpu' "$bench" --executors gpu "${heat[@]}"
-expect 1 'nowhere.toml' "$bench" --executors cpu nowhere.toml
+expect 2 'nowhere.toml' "$bench" --executors cpu nowhere.toml
+expect 2 'width.*from 1' "$bench" "${heat[@]}" --set network.width=0
+expect 2 'tf32' "$bench" "${heat[@]}" --set precision=tf32
+# what is written goes to TMPDIR, and nothing stays there, not even after an interrupt
+temporary=$(mktemp -d) || exit 1
+trap 'rm -rf "$temporary"' EXIT
+export TMPDIR=$temporary
+expect 0 'ratio [0-9]' "$bench" --events "${heat[@]}" --set stop.step=5
+expect 1 'cannot make a directory' env TMPDIR=/dev/null "$bench" --events "${heat[@]}"
+"$bench" --events "${heat[@]}" --steps 40000 >/dev/null 2>&1 &
+pid=$!
+while kill -0 $pid && ! [ -e "$temporary"/pinn-bench-*/events.h5 ]; do sleep 0.05; done 2>/dev/null
+kill -TERM $pid
+wait $pid
+expect 130 '' sh -c "exit $?"
+expect 0 '^0$' sh -c 'ls -A "$TMPDIR" | wc -l'
+
+# numbers and lists of every bench, looked at before anything is measured
+for of in "" scaling graph products; do
+    for repeats in 0 -1 102 4294967297 99999999999999999999 1x ""; do
+        expect 2 '--repeat .*: a whole number from 1 to 101 is needed' "$bench" $of -r "$repeats" "$source/configs/heat.toml"
+    done
+    [ "$of" = products ] && continue
+    for executors in "" cpu, ,cpu gpu cpu,cpu2; do
+        expect 2 '--executors .*: a list of graph, eager, cpu is needed' "$bench" $of -e "$executors"
+    done
+    [ -e /dev/nvidiactl ] || expect 2 'no usable GPU' "$bench" $of -e cpu,graph
+done
+[ -e /dev/nvidiactl ] || expect 2 'no usable GPU' "$bench" products
+expect 2 '--steps 4294967296: .* to 4294967295' "$bench" -n 4294967296 "$source/configs/heat.toml"
+expect 2 '--steps 0' "$bench" -n 0 "$source/configs/heat.toml"
+expect 2 '--rows 18446744073709552128' "$bench" products --rows 18446744073709552128
+expect 2 '--rows 100: a multiple of 512' "$bench" products --rows 100
+for seconds in 0 -1 nan 61 1s ""; do
+    expect 2 '--seconds' "$bench" graph --seconds "$seconds"
+    expect 2 '--seconds' "$bench" scaling --seconds "$seconds"
+done
+expect 1 'standard output' sh -c "'$bench' graph -e cpu -r 1 --seconds 0.001 >/dev/full"
+expect 1 'standard output' sh -c "'$bench' ${heat[*]} >/dev/full"
 
 # scaling: a row a size, with a ratio of 1 at the reference, and none for sizes that would take too long
 quick=(scaling --executors cpu --repeat 1 --seconds 0.001 --set equation.0.points=200 --set network.width=8) # rows tell the sizes asked for
@@ -44,7 +82,13 @@ expect 0 'float64' "$bench" "${quick[@]}" --axes depth --longest 0.000001 --set 
 expect 2 'points, width, depth, order, dimension' "$bench" scaling --axes length
 expect 2 '--longest' "$bench" scaling --longest -1
 expect 2 'no arguments' "$bench" scaling more
-expect 1 'base case: .*precision' "$bench" "${quick[@]}" --set precision=float16
+expect 2 'base case: .*precision' "$bench" "${quick[@]}" --set precision=float16
+expect 2 'base case: .*nonsense' "$bench" "${quick[@]}" --set nonsense=3
+expect 2 'base case: .*width' "$bench" "${quick[@]}" --set network.width=0
+expect 2 'base case: .*tf32' "$bench" "${quick[@]}" --set precision=tf32
+timeout -s INT 1 "$bench" scaling --executors cpu >/dev/null 2>&1
+expect 0 '^0$' sh -c 'ls -A "$TMPDIR" | wc -l'
+expect 1 'standard output' sh -c "'$bench' ${quick[*]} --axes depth --longest 0.000001 >/dev/full"
 
 echo "$((checks - failures)) passed, $failures failed"
 [ "$failures" -eq 0 ]

@@ -54,6 +54,8 @@ expect 2 'tuning measures the tiles of a GPU' "$train" --tune --device cpu tune.
 expect 2 'rows 128' "$train" --device cpu --set tiles=rows "$heat"
 expect 2 '--tune trains nothing' "$train" --tune --plan --device cpu tune.toml
 expect 2 '--tune trains nothing' "$train" --tune --out there --device cpu tune.toml
+chmod 444 tune.toml
+expect 2 'tune.toml: is read-only' "$train" --tune --device cpu tune.toml
 expect 0 '' cmp tune.toml "$heat"
 
 # kernels are compiled without a GPU, by a build with CUDA
@@ -106,6 +108,28 @@ expect 2 'PINN_PRODUCTS is "foo"' env PINN_PRODUCTS=foo "$train" "${quick[@]}" -
 expect 2 'patience' "$train" "${quick[@]}" --set 'stop.plateau={min_delta=0.1}' --out plateau "$heat"
 expect 1 'loss of term "heat" is NaN at step 1: residual is NaN at x = 0\.[0-9]+, t = 0\.' "$train" "${quick[@]}" --set 'equation.0.residual=u_t + log(-1 - x)' --out blown "$heat"
 expect 0 '' test -s blown/checkpoint.h5
+
+# a run that ends before its first event row has measured no term
+expect 0 '"steps": 1,.*"losses": \{"heat": null, ' "$train" "${quick[@]}" --set stop.seconds=1e-9 --json --quiet --out brief "$heat"
+
+# a config.toml beside the checkpoint: no run's stays, and an edited one of the run's is kept
+cp -r runs/heat noted && echo 'my notes' >noted/config.toml
+expect 2 'noted/config.toml: no run wrote this file, so --resume leaves it alone' "$train" "${quick[@]}" --set train.0.steps=110 --resume --out noted "$heat"
+expect 0 '^my notes$' cat noted/config.toml
+cp runs/heat/config.toml noted/config.toml && echo '# mine' >>noted/config.toml
+expect 0 'edited.* kept as noted/config.toml.edited' "$train" "${quick[@]}" --set train.0.steps=110 --resume --out noted "$heat"
+expect 0 '^# mine$' tail -n 1 noted/config.toml.edited
+expect 0 '"steps": 120' "$train" "${quick[@]}" --set train.0.steps=120 --json --quiet --resume --out noted "$heat" # as the run wrote it
+expect 1 '' test -e noted/config.toml.edited.2
+
+# no room (a limit of file sizes stands for a full disk): exit 1; the message begins with the file and ends with the repair
+limited() { (ulimit -f "$1"; shift; exec "$@"); }
+expect 1 '^cramped/config.toml: cannot write: .*\. Make room, then give the same command again$' limited 0 "$train" "${quick[@]}" --quiet --out cramped "$heat"
+expect 1 '' test -e cramped
+expect 1 '^cramped/events.h5: cannot write.*\. No checkpoint had been written yet: make room, then begin again with --force$' limited 16 "$train" "${quick[@]}" --set output.events=1 --quiet --out cramped "$heat"
+expect 1 '^noted/config.toml: cannot write: .*Make room, then give the same command again$' limited 0 "$train" "${quick[@]}" --set train.0.steps=130 --quiet --resume --out noted "$heat"
+expect 1 '^noted/[a-z]*.h5: cannot write.*Safe on disk: the checkpoint of step 120.*; make room, then --resume goes on' limited 60 "$train" "${quick[@]}" --set train.0.steps=1000 --set output.events=1 --quiet --resume --out noted "$heat"
+expect 0 '"steps": 1000' "$train" "${quick[@]}" --set train.0.steps=1000 --json --quiet --resume --out noted "$heat"
 
 # a signal ends it with a checkpoint and 130; a second run may go on from there
 "$train" --device cpu --quiet --set equation.0.points=200 --set output.events=10 --out signalled "$heat" &

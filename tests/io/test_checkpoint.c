@@ -152,15 +152,15 @@ START_TEST(files_that_are_no_checkpoint) {
     fill(&s, PN_FLOAT32);
     check_refused(path, &s, "No such file", "");
     write_text(path, "this is text");
-    check_refused(path, &s, "no seal", "");
+    check_refused(path, &s, "no seal", "Put back a copy of it, or start anew with --force");
     write_text(path, "");
-    check_refused(path, &s, "no seal", "");
+    check_refused(path, &s, "no seal", "Put back a copy of it, or start anew with --force");
     ck_assert_int_eq(pn_checkpoint_read_config(path, &config), PINN_IO);
     ck_assert_ptr_null(config);
     check_refused(test_directory, &s, "directory", "");
     hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
     H5Fclose(file);
-    check_refused(path, &s, "no seal", "");
+    check_refused(path, &s, "no seal", "Put back a copy of it, or start anew with --force");
     ck_assert_int_eq(unlink(path), 0);
     ck_assert_int_eq(mkfifo(path, 0666), 0); /* would be waited for */
     check_refused(path, &s, "no regular file", "");

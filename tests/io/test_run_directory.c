@@ -267,6 +267,47 @@ START_TEST(force_needs_a_runs_config) {
 }
 END_TEST
 
+/* A file of somebody's stays; an edited one of the run's is kept aside; one that is as the run wrote it is replaced, and nothing is said. */
+START_TEST(resume_loses_no_config) {
+    const char *config = in_directory("runs/heat/config.toml"), *aside = in_directory("runs/heat/config.toml.edited");
+    const char *second = in_directory("runs/heat/config.toml.edited.2");
+    char written[256], edited[300];
+    pn_run *run = NULL;
+    pn_run_spec longer = spec();
+    make_run(20, 10);
+    snprintf(written, sizeof written, "%s", content(config));
+    write_text(config, "\x01\x02 title = \"mine\"\n");
+    ck_assert_int_eq(try_open(PN_RUN_RESUME, &run), PINN_CONFIG);
+    ck_assert_msg(strstr(pinn_error_message(), config) && strstr(pinn_error_message(), "--resume"), "%s", pinn_error_message());
+    ck_assert_str_eq(content(config), "\x01\x02 title = \"mine\"\n");
+    for (int i = 0; i < 2; i++) {
+        snprintf(edited, sizeof edited, "%s# edit %d\n", written, i);
+        write_text(config, edited);
+        ck_ok(try_open(PN_RUN_RESUME, &run));
+        ck_assert_msg(strstr(pn_run_warning(run), i ? second : aside) != NULL, "%s", pn_run_warning(run));
+        ck_ok(pn_run_close(run));
+        ck_assert_str_eq(content(config), written);
+        ck_assert_str_eq(content(i ? second : aside), edited);
+    }
+    longer.config = "title = \"longer\"\n";
+    ck_ok(claim(PN_RUN_RESUME, &run));
+    ck_ok(pn_run_start(run, &longer));
+    ck_assert_ptr_null(pn_run_warning(run));
+    ck_ok(pn_run_close(run));
+    ck_assert_ptr_nonnull(strstr(content(config), "longer"));
+    ck_assert(!is_there(in_directory("runs/heat/config.toml.edited.3")));
+    ck_assert_int_eq(unlink(config), 0);
+    ck_ok(try_open(PN_RUN_RESUME, &run)); /* none at all: a new one */
+    ck_ok(pn_run_close(run));
+    ck_assert_str_eq(content(config), written);
+    write_text(config, edited); /* with both files to be told of */
+    write_text(in_directory("runs/heat/events.h5"), "damaged");
+    ck_ok(try_open(PN_RUN_RESUME, &run));
+    ck_assert_msg(strstr(pn_run_warning(run), "edited.3; ") && strstr(pn_run_warning(run), "events.h5.damaged"), "%s", pn_run_warning(run));
+    ck_ok(pn_run_close(run));
+}
+END_TEST
+
 START_TEST(a_lock_file_that_is_somebodys_stays) {
     const char *lock = in_directory("runs/heat/.lock");
     pn_run *run = NULL;
@@ -313,6 +354,7 @@ START_TEST(limits_at_the_beginning) {
         ck_assert(status == PINN_OK || status == PINN_IO);
         ck_assert_int_eq(closed, PINN_OK);
         failures += status != PINN_OK;
+        if (status != PINN_OK) ck_assert_msg(pinn_error_is_full() && strstr(pinn_error_message(), "Make room"), "%s", pinn_error_message());
         ck_assert(!is_there(in_directory("runs/heat/config.toml.tmp")) && !is_there(in_directory("runs/heat/events.h5.tmp")));
         if (status != PINN_OK && mode[_i] == PN_RUN_NEW) ck_assert(!is_there(in_directory("runs")));
         if (status != PINN_OK && mode[_i] == PN_RUN_RESUME) ck_assert_int_eq(rows_on_file(), 20);
@@ -361,6 +403,7 @@ int main(void) {
     tcase_add_test(test, claims_exclude_each_other);
     tcase_add_test(test, sources_of_a_run_are_never_overwritten);
     tcase_add_test(test, force_needs_a_runs_config);
+    tcase_add_test(test, resume_loses_no_config);
     tcase_add_test(test, a_lock_file_that_is_somebodys_stays);
     tcase_add_test(test, bad_places);
     tcase_add_loop_test(test, limits_at_the_beginning, 0, 3);

@@ -135,8 +135,10 @@ static const struct {
     {"domain.z=[0,2*pi]",
      "--set domain.z=[0,2*pi]: the value is no TOML value; it must be an array\n  strings inside arrays and tables need quotes"},
     {"seed=1\nx=2", "--set seed=1\nx=2: the value is no TOML value; it must be an integer from 0 to 2^63 - 1\n  strings inside arrays and tables need quotes"},
-    {"seed=9223372036854775808", "--set seed=9223372036854775808: the value is no TOML value; it must be an integer from 0 to 2^63 - 1\n"
-                                 "  strings inside arrays and tables need quotes"},
+    {"seed=9223372036854775808", "--set seed=9223372036854775808: the number is too large for 64 bits; the value must be an integer from 0 to 2^63 - 1"},
+    {"network.width=-99999999999999999999999",
+     "--set network.width=-99999999999999999999999: the number is too large for 64 bits; the value must be an integer from 1 to 65536"},
+    {"domain.z=[0, 99999999999999999999999]", "--set domain.z=[0, 99999999999999999999999]: the number is too large for 64 bits; the value must be an array"},
     {"title=a\xff", "--set title=a\xff: the assignment is not UTF-8 text"},
     {"title=\"a\xc0\x80\"", "--set title=\"a\xc0\x80\": the assignment is not UTF-8 text"},
     {"constants.\xed\xa0\x80=1", "--set constants.\xed\xa0\x80=1: the assignment is not UTF-8 text"},

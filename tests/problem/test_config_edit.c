@@ -10,6 +10,9 @@
 #define TILES "units 5, splits 2, keep shared, weights all"
 #define LINE "tiles = \"" TILES "\"\n"
 
+#define CRLF_REST "[domain]\r\nx = [0, 1]\r\n[fields]\r\nu = {}\r\n[[equation]]\r\nresidual = \"u_x - 1\"\r\npoints = 4\r\n[[train]]\r\nsteps = 1\r\n"
+#define CRLF_LINE "tiles = \"" TILES "\"\r\n"
+
 static const struct {
     const char *before, *after; /* after NULL: refused */
 } edits[] = {
@@ -20,6 +23,9 @@ static const struct {
     {REST, LINE REST},
     {"# comment\n\n" REST, "# comment\n\n" LINE REST},
     {"title = \"\"\"\n[no table]\nx = 1\n\"\"\"\n" REST, LINE "title = \"\"\"\n[no table]\nx = 1\n\"\"\"\n" REST},
+    /* lines end as the file's do */
+    {"title = \"t\"\r\n\r\n# where\r\n" CRLF_REST, "title = \"t\"\r\n" CRLF_LINE "\r\n# where\r\n" CRLF_REST},
+    {CRLF_REST, CRLF_LINE CRLF_REST},
     /* in place */
     {"title = \"t\"\n  tiles=\"auto\"# mine\n" REST, "title = \"t\"\n  tiles=\"" TILES "\"# mine\n" REST},
     {"tiles = 'units 1, splits 4, keep device, weights one'\n" REST, "tiles = '" TILES "'\n" REST},

@@ -182,6 +182,16 @@ START_TEST(a_problem_file_is_given_its_tiles) {
     ck_assert(lstat(link, &info) == 0 && S_ISLNK(info.st_mode));
     ck_assert(stat(path, &info) == 0 && (info.st_mode & 07777) == 0640);
     ck_assert_int_eq(pinn_config_set_tiles(path, "fast"), PINN_CONFIG);
+    must(pinn_config_set_tiles(path, NULL));
+    pn_text_free(&before);
+    must(pn_text_read_file(&before, path, 1 << 20));
+    ck_assert_ptr_nonnull(strstr(before.data, "tiles = \"" A "\"\n")); /* only looked at */
+    ck_assert_int_eq(chmod(path, 0444), 0);
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(pinn_config_set_tiles(link, i ? "layered" : NULL), PINN_CONFIG);
+        ck_assert_msg(strstr(pinn_error_message(), "read-only") && strstr(pinn_error_message(), link), "%s", pinn_error_message());
+    }
+    ck_assert(stat(path, &info) == 0 && (info.st_mode & 07777) == 0444);
     ck_assert_int_eq(pinn_config_set_tiles("nowhere.toml", "auto"), PINN_IO);
     pn_text_free(&before);
     pn_text_free(&after);
