@@ -31,7 +31,8 @@ static __device__ __forceinline__ double pn_sum_fold_eight(const double *s, unsi
 /* One thread's share of a sum: numbers first, first + step, ... below `count`, number i at value[i * stride], which go to `lanes`
  * lanes in turn (1, or 2 that then fold). Up to `batch` loads are on their way before the first is added: a loop that waits for
  * memory in every turn takes longer than all else a short kernel does. They go out in fours, of which none is done in vain. Adding
- * 0 for a number past the last changes no bit: a lane begins as +0 and so never is -0. count < 2^31. */
+ * 0 for a number past the last changes no bit: a lane begins as +0 and so never is -0. The numbers are read for the last time: the second-level
+ * cache gives up their place first, not that of what the next pass will read. count < 2^31. */
 template <unsigned step, unsigned batch, unsigned lanes, typename real>
 static __device__ __forceinline__ double pn_sum_strided(const real *__restrict__ value, uint64_t stride, unsigned first,
                                                         unsigned count) {
@@ -46,7 +47,7 @@ static __device__ __forceinline__ double pn_sum_strided(const real *__restrict__
         for (unsigned four = 0; four < batch; four += 4)
             if (base + step * four < count)
 #pragma unroll
-                for (unsigned j = four; j < four + 4; j++, from += jump) next[j] = base + step * j < count ? *from : (real)0;
+                for (unsigned j = four; j < four + 4; j++, from += jump) next[j] = base + step * j < count ? __ldcs(from) : (real)0;
 #pragma unroll
         for (unsigned four = 0; four < batch; four += 4)
             if (base + step * four < count)

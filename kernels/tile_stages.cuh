@@ -10,6 +10,18 @@ static __device__ __forceinline__ void vectors_at(const shared_memory &s, int st
 
 /* Each lane's own values, two columns at a time; sixteen bytes a thread, threads side by side. */
 struct alignas(16) quad { T value[16 / sizeof(T)]; };
+
+/* Of device memory, read for the last time: the second-level cache gives up its place before those of others. */
+static __device__ __forceinline__ quad last_of(const quad *at) {
+    unsigned word[4];
+    asm volatile("{\n.reg .b64 first;\ncreatepolicy.fractional.L2::evict_first.b64 first, 1.0;\n"
+                 "ld.global.L1::no_allocate.L2::cache_hint.v4.u32 {%0, %1, %2, %3}, [%4], first;\n}"
+                 : "=r"(word[0]), "=r"(word[1]), "=r"(word[2]), "=r"(word[3]) : "l"(at) : "memory");
+    quad q;
+    memcpy(&q, word, sizeof q);
+    return q;
+}
+
 template <typename G> struct kept {
     static constexpr int AT_ONCE = 16 / sizeof(T), QUADS = 4 / AT_ONCE * layout<G>::M_TILES;
     static __device__ __forceinline__ quad *at(T *keep, int stage, int n, int i) {
@@ -24,10 +36,10 @@ template <typename G> struct kept {
             *at(keep, stage, n, i) = q;
         }
     }
-    static __device__ __forceinline__ void get(T *keep, int stage, int n, typename layout<G>::columns &z) {
+    template <bool LAST> static __device__ __forceinline__ void get(T *keep, int stage, int n, typename layout<G>::columns &z) {
 #pragma unroll
         for (int i = 0; i < QUADS; i++) {
-            const quad q = *at(keep, stage, n, i);
+            const quad q = LAST && !KEEP_SHARED ? last_of(at(keep, stage, n, i)) : *at(keep, stage, n, i);
 #pragma unroll
             for (int k = 0; k < AT_ONCE; k++) (&z[0][0])[i * AT_ONCE + k] = q.value[k];
         }
@@ -75,7 +87,7 @@ template <typename G> static __device__ __forceinline__ void recall(const shared
 #pragma unroll
     for (int n = 0; n < L::N_TILES; n++) {
         typename L::columns z, a;
-        kept<G>::get(keep, stage, n, z);
+        kept<G>::template get<false>(keep, stage, n, z);
 #pragma unroll
         for (int e = 0; e < 2; e++) {
             T v[VECTORS];
@@ -106,7 +118,7 @@ static __device__ __forceinline__ void hidden_backward(shared_memory &s, int sta
 #pragma unroll
     for (int n = 0; n < L::N_TILES; n++) {
         typename L::columns z;
-        kept<G>::get(keep, stage, n, z);
+        kept<G>::template get<true>(keep, stage, n, z);
 #pragma unroll
         for (int e = 0; e < 2; e++) {
             T v[VECTORS];
