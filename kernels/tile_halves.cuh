@@ -88,6 +88,22 @@ template <int S, int PART> static __device__ __forceinline__ void store_one(elem
     if constexpr (PARTS == 2) to[PART + place<S>(row, column)] = (element)lo;
 }
 
+/* N neighbours from a multiple of N on, N = 1, 2, 4: they are neighbours in the array too. */
+template <int S, int PART, int N> static __device__ __forceinline__ void store_run(element *to, int row, int column, const T (&x)[N], T up) {
+    if constexpr (N < 4) {
+        if constexpr (N == 1)
+            store_one<S, PART>(to, row, column, x[0], up);
+        else
+            store_pair<S, PART>(to, row, column, x[0], x[1], up);
+    } else {
+        uint2 hi, lo;
+        split(x[0], x[1], up, hi.x, lo.x);
+        split(x[2], x[3], up, hi.y, lo.y);
+        *(uint2 *)&to[place<S>(row, column)] = hi;
+        if constexpr (PARTS == 2) *(uint2 *)&to[PART + place<S>(row, column)] = lo;
+    }
+}
+
 /* ---- operands ----------------------------------------------------------------------------------------------------------------- */
 
 /* A warp's rows, M tiles of 16, by N tiles of 8 columns, as fragments. */

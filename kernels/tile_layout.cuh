@@ -29,7 +29,7 @@ constexpr int ROWS_PART = ROWS * STRIDE;
 struct shared_memory {
     alignas(ARRAY_ALIGNMENT) element a[A_ARRAYS * PARTS * ROWS * STRIDE], b[PARTS * ROWS * STRIDE]; /* A, dZ */
     alignas(16) T keep[KEEP_SHARED && KEEP_BLOCK ? KEEP_BLOCK : 4];
-    alignas(ARRAY_ALIGNMENT) element weight[PARTS * WEIGHTS];
+    alignas(ARRAY_ALIGNMENT) element weight[WEIGHT_SLOTS * PARTS * WEIGHTS];
     T vector[(VECTOR_ROWS + FIELDS) * VECTOR];
     T part[UNITS_MOST * PART_VECTORS * VECTOR], sum[SUM_VECTORS * VECTOR];
     T raw[RAW_MOST * FIELDS], adjoint[ROWS * FIELDS], bias[FIELDS], scale[TERMS];
@@ -110,110 +110,109 @@ template <int M, int N> static __device__ __forceinline__ T largest_of(const T (
 
 /* ---- loading ------------------------------------------------------------------------------------------------------------------ */
 
-/* Copies one value to shared memory without a wait. */
-static __device__ __forceinline__ void fetch(const T *from, T *to) {
-    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"((unsigned)__cvta_generic_to_shared(to)), "l"(from), "n"(sizeof(T)) : "memory");
+/* Copies 4, 8 or 16 bytes to shared memory without a wait. */
+template <typename V> static __device__ __forceinline__ void fetch(const V *from, V *to) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"((unsigned)__cvta_generic_to_shared(to)), "l"(from), "n"(sizeof(V)) : "memory");
+}
+/* All threads: COUNT values, value i to place(i). */
+template <int COUNT, typename PLACE> static __device__ __forceinline__ void fetch_all(const T *from, PLACE place) {
+#pragma unroll
+    for (int i = 0; i < (COUNT + THREADS - 1) / THREADS; i++) {
+        const int j = i * THREADS + threadIdx.x;
+        if (j < COUNT) fetch(from + j, place(j));
+    }
 }
 static __device__ __forceinline__ void await_fetched() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 
-/* Stage's weights as they are in memory, on their way to `to` without a wait. Blocks begin at different places, or all would ask the same
- * lines of the second-level cache at a time. */
-static __device__ __forceinline__ void fetch_weights(const arguments &a, int stage, T *to) {
-    const T *from = a.parameter + a.weight[stage - 1];
-    const int count = (stage == 1 ? FIRST : WIDTH) * WIDTH, quads = count * (int)sizeof(T) / 16;
-    const unsigned target = (unsigned)__cvta_generic_to_shared(to);
-    if (((size)from & 15) == 0 && count * sizeof(T) % 16 == 0) {
-        const int shift = (int)((size)blockIdx.x * quads / gridDim.x);
-#pragma unroll 4
-        for (int i = threadIdx.x; i < quads; i += THREADS) {
-            const int at = 16 * (i + shift < quads ? i + shift : i + shift - quads);
-            asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(target + at), "l"((const char *)from + at) : "memory");
-        }
-    } else
-#pragma unroll 1
-        for (int i = threadIdx.x; i < count; i += THREADS) fetch(from + i, to + i);
-}
-
-/* Neighbouring values of an array that begins at a multiple of 16 bytes; as many as divide every row of weights. */
-constexpr int TOGETHER = WIDTH % 4 == 0 && sizeof(T) == 4 ? 4 : WIDTH % 2 == 0 ? 2 : 1;
+/* Neighbouring weights of a row, TOGETHER of them; every row and every layer begins at a multiple of their size. */
 struct alignas(TOGETHER * sizeof(T)) together { T value[TOGETHER]; };
 
-/* Zeros where rows and columns are padded. `up`: of this layer. ALIGNED: `from` begins at a multiple of 16 bytes. */
-template <bool ALIGNED> static __device__ __forceinline__ void place_weights(const T *from, int stage, element *to, T up) {
-    const int rows = stage == 1 ? FIRST : WIDTH, padded_rows = (stage == 1 ? FIRST_STEPS : WIDTH_STEPS) * K_STEP;
-    constexpr int COUNT = WIDTH / TOGETHER;
-#pragma unroll(WEIGHTS_ALL ? 4 : 8) /* from shared memory, or from far away */
-    for (int i = threadIdx.x; i < padded_rows * COUNT; i += THREADS) {
-        const int k = i / COUNT, n = i % COUNT * TOGETHER;
-        together x = {};
-        if (k < rows && ALIGNED) x = *(const together *)&from[TOGETHER * i];
-        if (k < rows && !ALIGNED)
+/* A thread's part of a layer's weights: number i*THREADS + threadIdx.x in the order of memory; zeros where rows are padded. */
+constexpr int ROW_LOADS = WIDTH / TOGETHER, LOADS = (most(FIRST_STEPS, WIDTH_STEPS) * K_STEP * ROW_LOADS + THREADS - 1) / THREADS;
+typedef together layer_part[LOADS];
+
+static __device__ __forceinline__ void load_layer(const arguments &a, int stage, layer_part &w) {
+    const together *from = (const together *)(a.parameter + a.weight[stage - 1]) + threadIdx.x;
+    const int left = (stage == 1 ? FIRST : WIDTH) * ROW_LOADS - threadIdx.x;
 #pragma unroll
-            for (int e = 0; e < TOGETHER; e++) x.value[e] = from[TOGETHER * i + e];
-        if constexpr (TOGETHER == 1)
-            store_one<WEIGHT_STRIDE, WEIGHTS>(to, k, n, x.value[0], up);
-        else
-#pragma unroll
-            for (int e = 0; e < TOGETHER; e += 2) store_pair<WEIGHT_STRIDE, WEIGHTS>(to, k, n + e, x.value[e], x.value[e + 1], up);
+    for (int i = 0; i < LOADS; i++) {
+        w[i] = {};
+        if (i * THREADS < left) w[i] = from[i * THREADS];
     }
 }
 
+/* The same from memory to its place without a wait, where there is no scale. */
+static __device__ __forceinline__ void fetch_layer(const arguments &a, int stage, element *to) {
+    const together *from = (const together *)(a.parameter + a.weight[stage - 1]);
+    const int rows = stage == 1 ? FIRST : WIDTH, padded_rows = (stage == 1 ? FIRST_STEPS : WIDTH_STEPS) * K_STEP;
+    for (int i = threadIdx.x; i < padded_rows * ROW_LOADS; i += THREADS) {
+        const int k = i / ROW_LOADS, n = i % ROW_LOADS * TOGETHER;
+        if (k < rows)
+            fetch(from + i, (together *)&to[place<WEIGHT_STRIDE>(k, n)]);
+        else
+            store_run<WEIGHT_STRIDE, WEIGHTS>(to, k, n, together{}.value, 1);
+    }
+}
+
+/* `up`: of this layer. */
+static __device__ __forceinline__ void place_layer(const layer_part &w, int stage, element *to, T up) {
+    const int count = (stage == 1 ? FIRST_STEPS : WIDTH_STEPS) * K_STEP * ROW_LOADS;
+#pragma unroll
+    for (int i = 0; i < LOADS; i++) {
+        const int at = i * THREADS + threadIdx.x, k = at / ROW_LOADS, n = at % ROW_LOADS * TOGETHER;
+        if (at >= count) break;
+        store_run<WEIGHT_STRIDE, WEIGHTS>(to, k, n, w[i].value, up);
+    }
+}
+
+static __device__ __forceinline__ T largest_of_layer(const layer_part &w) {
+    T largest = 0;
+#pragma unroll
+    for (int i = 0; i < LOADS; i++)
+#pragma unroll
+        for (int e = 0; e < TOGETHER; e++) largest = larger_magnitude(largest, w[i].value[e]);
+    return largest_of_warp(largest);
+}
+
 static __device__ __forceinline__ element *weights_of(shared_memory &s, int stage) {
-    return s.weight + (!WEIGHTS_ALL || stage == 1 ? 0 : WEIGHT_FIRST + (stage - 2) * WEIGHT_NEXT);
+    if (!WEIGHTS_ALL) return s.weight + (WEIGHT_SLOTS == 2 && stage % 2 == 0 ? PARTS * WEIGHTS : 0);
+    return s.weight + (stage == 1 ? 0 : WEIGHT_FIRST + (stage - 2) * WEIGHT_NEXT);
 }
 
 static __device__ __forceinline__ T weight_up(const shared_memory &s, int stage) { return SCALED ? s.weight_up[stage - 1] : T(1); }
 
-/* Weights of a stage wait where A and dZ will be. */
-constexpr int RAW_WEIGHTS = most(FIRST, WIDTH) * WIDTH, RAW_AT_ONCE = (int)(PARTS * (A_ARRAYS + 1) * ROWS * STRIDE * sizeof(element) / sizeof(T)) / RAW_WEIGHTS;
+/* As many layers at a time as a thread has registers for. */
+constexpr int LAYER_REGISTERS = LOADS * TOGETHER * (int)sizeof(T) / 4, REGISTER_LAYERS = LAYER_REGISTERS > 48 ? 1 : 96 / LAYER_REGISTERS;
+constexpr int LAYERS = REGISTER_LAYERS < HIDDEN ? REGISTER_LAYERS : HIDDEN;
+typedef layer_part layer_parts[LAYERS];
 
-constexpr int AT_ONCE = RAW_AT_ONCE < HIDDEN ? RAW_AT_ONCE : HIDDEN;
-static_assert(AT_ONCE > 0, "room for a layer");
-
-static __device__ __forceinline__ T *raw_weights(shared_memory &s, int stage) { /* in s.a and s.b behind it */
-    return (T *)s.a + (stage - 1) % AT_ONCE * RAW_WEIGHTS;
-}
-static __device__ __forceinline__ void fetch_layers(const arguments &a, shared_memory &s, int first) {
-#pragma unroll 1
-    for (int stage = first; stage < first + AT_ONCE && stage <= HIDDEN; stage++) fetch_weights(a, stage, raw_weights(s, stage));
+static __device__ __forceinline__ void load_layers(const arguments &a, int first, layer_parts &w) {
+#pragma unroll
+    for (int l = 0; l < LAYERS; l++)
+        if (first + l <= HIDDEN) load_layer(a, first + l, w[l]);
 }
 
-/* All layers' scales, and the weights themselves (the first layer's if the others come later), as many layers at a time as there is room.
- * The first of them are on their way. */
-static __device__ void load_network(const arguments &a, shared_memory &s) {
+/* All layers' scales, and the weights themselves (of the first layers if the others come later). The first layers are in `w`. */
+static __device__ __forceinline__ void load_network(const arguments &a, shared_memory &s, layer_parts &w) {
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
 #pragma unroll 1
-    for (int first = 1; first <= HIDDEN; first += AT_ONCE) {
-        const int end = first + AT_ONCE <= HIDDEN ? first + AT_ONCE : HIDDEN + 1;
-        if (first > 1) fetch_layers(a, s, first);
-        await_fetched();
-        __syncthreads();
+    for (int first = 1; first <= HIDDEN; first += LAYERS) {
+        if (first > 1) load_layers(a, first, w);
         if constexpr (SCALED) {
-#pragma unroll 1
-            for (int stage = first; stage < end; stage++) {
-                const T *raw = raw_weights(s, stage);
-                T largest = 0;
-#pragma unroll 4
-                for (int i = threadIdx.x; i < (stage == 1 ? FIRST : WIDTH) * WIDTH / TOGETHER; i += THREADS) {
-                    const together x = *(const together *)&raw[TOGETHER * i];
 #pragma unroll
-                    for (int e = 0; e < TOGETHER; e++) largest = larger_magnitude(largest, x.value[e]);
-                }
-                largest = largest_of_warp(largest);
-                if (lane == 0) s.largest[(stage - 1) * WARPS + warp] = largest;
-            }
-            __syncthreads();
-#pragma unroll 1
-            for (int stage = first + warp; stage < end; stage += WARPS) {
-                const T largest = largest_of_warp(lane < WARPS ? s.largest[(stage - 1) * WARPS + lane] : T(0));
-                if (lane == 0) s.weight_up[stage - 1] = scale_up(largest);
+            for (int l = 0; l < LAYERS && first + l <= HIDDEN; l++) {
+                const T largest = largest_of_layer(w[l]);
+                if (lane == 0) s.largest[(first + l - 1) * WARPS + warp] = largest;
             }
             __syncthreads();
         }
-#pragma unroll 1
-        for (int stage = first; stage < end && (WEIGHTS_ALL || stage == 1); stage++)
-            place_weights<true>(raw_weights(s, stage), stage, weights_of(s, stage), weight_up(s, stage));
-        __syncthreads();
+#pragma unroll
+        for (int l = 0; l < LAYERS && first + l <= HIDDEN; l++) {
+            const int stage = first + l;
+            const T up = scale_up(largest_of_warp(SCALED && lane < WARPS ? s.largest[(stage - 1) * WARPS + lane] : T(0)));
+            if (threadIdx.x == 0) s.weight_up[stage - 1] = up;
+            if (WEIGHTS_ALL || stage <= WEIGHT_SLOTS) place_layer(w[l], stage, weights_of(s, stage), up);
+        }
     }
 }
 
@@ -225,23 +224,21 @@ static __device__ void begin_block(const arguments &a, shared_memory &s) {
 #pragma unroll 1
     for (int4 *at = from + threadIdx.x; at < end; at += THREADS) *at = int4{0, 0, 0, 0};
     await_last();
-    fetch_layers(a, s, 1);
+    layer_parts w;
+    load_layers(a, 1, w); /* on their way while the vectors are asked for */
     __syncthreads();
-#pragma unroll 1
-    for (int i = threadIdx.x; i < VECTOR_ROWS * VECTOR; i += THREADS) {
-        const int k = i / VECTOR, j = i % VECTOR;
-        const T *vector = k < FIRST_VECTORS && !FIRST_TRAINED ? a.fixed : a.parameter;
-        if (j < (k < FIRST_VECTORS ? FIRST_LANES : WIDTH)) fetch(vector + a.vector[k] + j, &s.vector[i]);
-    }
-#pragma unroll 1
-    for (int i = threadIdx.x; i < FIELDS * WIDTH; i += THREADS)
-        fetch(a.parameter + a.output + i, &s.vector[(VECTOR_ROWS + i % FIELDS) * VECTOR + i / FIELDS]);
-#pragma unroll 1
-    for (int i = threadIdx.x; i < FIELDS; i += THREADS) fetch(a.parameter + a.bias + i, &s.bias[i]);
-#pragma unroll 1
-    for (int i = threadIdx.x; i < TERMS; i += THREADS) fetch(a.scale + i, &s.scale[i]);
+#pragma unroll
+    for (int k = 0; k < FIRST_VECTORS; k++)
+        fetch_all<FIRST_LANES>((FIRST_TRAINED ? a.parameter : a.fixed) + a.vector[k], [&](int j) { return &s.vector[k * VECTOR + j]; });
+#pragma unroll
+    for (int k = FIRST_VECTORS; k < VECTOR_ROWS; k++) fetch_all<WIDTH>(a.parameter + a.vector[k], [&](int j) { return &s.vector[k * VECTOR + j]; });
+    fetch_all<FIELDS * WIDTH>(a.parameter + a.output, [&](int i) { return &s.vector[(VECTOR_ROWS + i % FIELDS) * VECTOR + i / FIELDS]; });
+    fetch_all<FIELDS>(a.parameter + a.bias, [&](int i) { return &s.bias[i]; });
+    fetch_all<TERMS>(a.scale, [&](int i) { return &s.scale[i]; });
     fetch_tile(a, blockIdx.x, s.coordinate[0]);
-    load_network(a, s);
+    load_network(a, s, w);
+    await_fetched();
+    __syncthreads();
     if (PADDED_ROWS) { /* what pads rows of A and dZ must be finite */
 #pragma unroll 1
         for (int4 *at = (int4 *)s.a + threadIdx.x; at < (int4 *)s.keep; at += THREADS) *at = int4{0, 0, 0, 0};

@@ -141,12 +141,21 @@ template <typename G> static __device__ __forceinline__ void first_product(share
     stored_product<G, FIRST_STEPS>(s, 1, up, z);
 }
 
-/* The next layer's weights in the last one's place. All threads. */
-static __device__ __forceinline__ void exchange_layer(const arguments &a, shared_memory &s, int stage) {
-    if (WEIGHTS_ALL) return;
-    __syncthreads();
-    place_weights<false>(a.parameter + a.weight[stage - 1], stage, s.weight, weight_up(s, stage));
-    __syncthreads();
+/* A barrier, after which the weights of `stage` are there: in the place of those before, or in the other slot, where they came meanwhile, as
+ * those of `next` do from now on. With two slots the way back and the next tile find those they begin with. All threads. */
+static __device__ __forceinline__ void exchange_layer(const arguments &a, shared_memory &s, int stage, int next) {
+    if constexpr (WEIGHTS_ALL) return;
+    if constexpr (WEIGHT_SLOTS == 2) {
+        await_fetched();
+        __syncthreads();
+        if (next >= 1 && next <= HIDDEN) fetch_layer(a, next, weights_of(s, next));
+    } else {
+        __syncthreads();
+        layer_part w;
+        load_layer(a, stage, w);
+        place_layer(w, stage, s.weight, weight_up(s, stage));
+        __syncthreads();
+    }
 }
 
 /* Going back, z holds dZ/back of its unit, `back` a power of two: the adjoint is linear, so that products need not be scaled back, only sums.
@@ -210,7 +219,7 @@ template <typename G> static __device__ __forceinline__ void run_tile(const argu
     }
 #pragma unroll 1
     for (int stage = L::FIRST_IN_TILE ? 0 : 1; stage < HIDDEN; stage++) { /* z: Z of the stage; at 0 nothing yet */
-        if (stage > 0) exchange_layer(a, s, stage + 1);
+        if (stage > 0) exchange_layer(a, s, stage + 1, stage + 2);
         if (!active) continue;
         if constexpr (L::FIRST_IN_TILE)
             if (stage == 0) first_forward<G>(s, at.coordinate, z);
@@ -230,8 +239,10 @@ template <typename G> static __device__ __forceinline__ void run_tile(const argu
         packed<L::M_TILES, L::N_TILES> p;
         T up = 1;
         if (active) up = store_operands<G>(s, at, stage, back, z, p);
-        if (stage < HIDDEN) exchange_layer(a, s, stage);
-        __syncthreads(); /* A and dZ of all units are there, and the vectors' parts of the stage before */
+        if (WEIGHTS_ALL || stage == HIDDEN) /* A and dZ of all units are there, and the vectors' parts of the stage before */
+            __syncthreads();
+        else
+            exchange_layer(a, s, stage, stage - 1);
         if (stage == HIDDEN)
             add_parts(s, G::UNITS, TURN_PART, FIRST_SUM + (HIDDEN - 1) * VECTORS, VECTORS + FIELDS);
         else
@@ -241,7 +252,6 @@ template <typename G> static __device__ __forceinline__ void run_tile(const argu
         __syncthreads(); /* before they are overwritten */
     }
     add_parts(s, G::UNITS, stage_part(1), 0, FIRST_SUM); /* overwritten after the next tile's first barriers */
-    exchange_layer(a, s, 1);
 }
 
 /* The block's vectors, biases and losses. */

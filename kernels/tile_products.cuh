@@ -32,6 +32,11 @@ template <int S, int PART> static __device__ __forceinline__ void store_pair(ele
 template <int S, int PART> static __device__ __forceinline__ void store_one(element *to, int row, int column, T x, T) {
     to[place<S>(row, column)] = x;
 }
+/* N neighbours from a multiple of N on, N = 1, 2, 4: they are neighbours in the array too. */
+template <int S, int PART, int N> static __device__ __forceinline__ void store_run(element *to, int row, int column, const T (&x)[N], T) {
+#pragma unroll
+    for (int i = 0; i < N; i++) to[place<S>(row, column) + i] = x[i];
+}
 
 static __device__ __forceinline__ void mma(double (&c)[4], const double (&a)[4], const double (&b)[2]) {
 #if __CUDA_ARCH__ >= 900

@@ -26,6 +26,7 @@ typedef struct pn_tile_plan {
     size_t rows, points_most, columns_most;   /* of a tile */
     size_t stride, weight_stride, weights, vector; /* elements, as in tile_layout.cuh */
     size_t operands;                          /* arrays of A, 1 to net.hidden */
+    unsigned weight_slots;                    /* layers whose weights are there at a time, unless all are: 1, or 2 to fetch one meanwhile */
     size_t keep_stage, keep_block;            /* elements */
     size_t gradient_row;
     size_t shared_bytes;

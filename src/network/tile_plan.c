@@ -34,7 +34,7 @@ enum rule {
     RULE_WARPS, RULE_SPLITS, RULE_EVEN,
     RULE_ACCUMULATORS, RULE_THREAD, RULE_QUARTER,
     RULE_GROUP_ROWS, RULE_GROUP_REGISTERS,
-    RULE_WAITING, RULE_SHARED
+    RULE_SHARED
 };
 
 /* The rule a choice breaks, or FITS, and the two numbers its text tells. */
@@ -52,7 +52,6 @@ static const char *const rule_text[] = {
     [RULE_QUARTER] = "the warps on a quarter of a multiprocessor have at most %zu registers a lane, not %zu: use fewer units or more splits",
     [RULE_GROUP_ROWS] = "a tile has %zu rows, and the smallest part of a point set with fewer channels has %zu: use more units",
     [RULE_GROUP_REGISTERS] = "for a point set with %zu channels no number of splits leaves a thread's sums at most %zu registers: use fewer splits",
-    [RULE_WAITING] = "a tile's arrays have %zu bytes, and a layer's weights, which wait there at the start, %zu: use more units",
     [RULE_SHARED] = "the device has %zu bytes of shared memory, they need %zu",
 };
 
@@ -144,6 +143,14 @@ static void size_memory(const pn_pass *pass, pn_tile_plan *plan) {
                                       256, 16); /* 256: gaps for alignment */
 }
 
+/* Room for another layer's weights, which come while the tile computes: those that need not be scaled. */
+static void size_slots(const pn_pass *pass, const pn_device_limits *limits, pn_tile_plan *plan) {
+    const size_t slot = plan->weights * element_bytes(pass, plan);
+    const bool second = !plan->halves && !plan->choice.weights_all && plan->net.hidden > 1 && plan->shared_bytes + slot <= limits->shared_bytes;
+    plan->weight_slots = second ? 2 : 1;
+    if (second) plan->shared_bytes += slot;
+}
+
 /* Arrays of A: as many of the first stages as there is room for keep theirs until the way back; the others share one. */
 static void size_operands(const pn_pass *pass, const pn_device_limits *limits, pn_tile_plan *plan) {
     const size_t array = plan->rows * plan->stride * element_bytes(pass, plan);
@@ -192,11 +199,9 @@ static verdict size_plan(const pn_pass *pass, const pn_device_limits *limits, pn
     if (found.rule == FITS) found = size_groups(pass, plan);
     if (found.rule != FITS) return found;
     size_memory(pass, plan);
+    size_slots(pass, limits, plan);
     size_operands(pass, limits, plan);
     size_gradient(plan);
-    const size_t arrays = 2 * plan->rows * plan->stride * element_bytes(pass, plan);
-    const size_t waiting = larger(plan->net.first, plan->net.width) * plan->net.width * pn_real_bytes(pass->real);
-    if (arrays < waiting) return (verdict){RULE_WAITING, arrays, waiting};
     plan->blocks = (unsigned)(plan->tiles < limits->processors ? plan->tiles : limits->processors);
     if (plan->shared_bytes > limits->shared_bytes) return (verdict){RULE_SHARED, limits->shared_bytes, plan->shared_bytes};
     return found;
@@ -217,9 +222,9 @@ static double expected_time(const pn_pass *pass, const pn_tile_plan *plan) {
     const double pointwise = 120.0 * (stages + 1.0) * rows * width;                  /* as many multiply-adds' worth */
     const double barriers = 12.0e4 * stages;
     double traffic = 2.0 * stages * width * width * 12.0;                            /* partial gradients */
-    if (!plan->choice.keep_shared) traffic += 24.0 * (stages - 1.0) * rows * width;
-    traffic += 40.0 * (stages - (double)plan->operands) * rows * width;              /* A computed again */
-    if (!plan->choice.weights_all) traffic += 1.0e6 * stages;                        /* waits for each layer's weights, twice */
+    if (!plan->choice.keep_shared) traffic += 86.0 * (stages - 1.0) * rows * width;
+    traffic += 112.0 * (stages - (double)plan->operands) * rows * width;             /* A computed again */
+    if (!plan->choice.weights_all) traffic += (plan->weight_slots == 2 ? 4.0e5 : 1.0e6) * stages; /* waits for each layer's weights, twice */
     return rounds * ((products + pointwise) / busy + barriers + traffic);
 }
 

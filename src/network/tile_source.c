@@ -10,6 +10,15 @@ static const char *products(const pn_pass *pass) {
     return pass->real == PN_FLOAT64 ? "PRODUCTS_FLOAT64" : pass->products_fma ? "PRODUCTS_FMA" : pass->tf32 ? "PRODUCTS_HALF" : "PRODUCTS_HALFX3";
 }
 
+/* Weights that may be read at a time: 16 bytes, if every row of every layer begins at a multiple of them. The parameters do. */
+static size_t weights_together(const pn_pass *pass) {
+    const pn_network *network = pass->network;
+    size_t together = 16 / pn_real_bytes(pass->real);
+    for (size_t l = 1; l + 1 < network->layers; l += 2)
+        while (network->layer[l].parameter[0].offset % together || network->layer[l].out % together) together /= 2;
+    return together;
+}
+
 static void print_constants(const pn_pass *pass, const pn_tile_plan *p, pn_text *out) {
     const pn_network *network = pass->network;
     const struct {
@@ -36,7 +45,9 @@ static void print_constants(const pn_pass *pass, const pn_tile_plan *p, pn_text 
                     {"SPLITS_MOST", p->splits_most},
                     {"RAW_MOST", p->splits_most * p->rows},
                     {"PADDED_ROWS", p->padded_rows},
+                    {"TOGETHER", weights_together(pass)},
                     {"A_ARRAYS", p->operands},
+                    {"WEIGHT_SLOTS", p->weight_slots},
                     {"STRIDE", p->stride},
                     {"WEIGHT_STRIDE", p->weight_stride},
                     {"WEIGHTS_ALL", p->choice.weights_all},

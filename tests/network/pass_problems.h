@@ -25,4 +25,23 @@ static const pass_case problems[] = {
 };
 enum { PROBLEMS = sizeof problems / sizeof problems[0] };
 
+/* Tiles the table would not choose for problems as small as these: weights of one layer at a time, several tiles a block. In float64 there is
+ * room for another layer's weights meanwhile, but for those of the last. */
+static const pass_case wide_layers = {"128 wide, two channels", 1, {"x"}, -1, 1, {"u"}, "tanh", 128, 3, 0, {{1300, false, {"u_x + u - x"}}}};
+typedef struct tile_run {
+    const pass_case *problem;
+    const char *tiles;
+} tile_run;
+static const tile_run tile_runs[] = {
+    {&problems[0], "units 4, splits 2, keep device, weights one"}, {&problems[2], "units 4, splits 1, keep shared, weights one"},
+    {&problems[5], "units 4, splits 1, keep shared, weights one"}, {&problems[8], "units 1, splits 1, keep device, weights one"},
+    {&wide_layers, "units 1, splits 8, keep device, weights one"}};
+enum { TILE_RUNS = sizeof tile_runs / sizeof tile_runs[0] };
+
+static inline pass_case tile_case(const tile_run *run) {
+    pass_case problem = *run->problem;
+    problem.tiles = run->tiles;
+    return problem;
+}
+
 #endif

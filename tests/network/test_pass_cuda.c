@@ -10,8 +10,8 @@ static pn_lowering lowering_of(const pass_case *problem, bool tiled) {
 
 /* Compiles the kernels of all tests side by side; afterwards they are in the cache. Fails where a test that needs them would. */
 START_TEST(kernels_compile) {
-    static case_run open[5 * PROBLEMS + WIDE_RUNS];
-    static pass_case wide[WIDE_RUNS];
+    static case_run open[5 * PROBLEMS + WIDE_RUNS + 2 * TILE_RUNS];
+    static pass_case wide[WIDE_RUNS], tiles[TILE_RUNS];
     size_t count = 0;
     for (size_t k = 0; k < WIDE_RUNS; k++) { /* those that take longest first */
         wide[k] = wide_case(&wide_runs[k]);
@@ -22,6 +22,10 @@ START_TEST(kernels_compile) {
                        lowering_of(&problems[k % PROBLEMS], k < 2 * PROBLEMS), false);
     for (size_t k = 0; k < PROBLEMS; k++)
         case_create_on(&open[count++], &problems[k], PINN_EXECUTOR_GRAPH, PN_FLOAT64, PN_LOWERING_AUTO, true);
+    for (size_t k = 0; k < 2 * TILE_RUNS; k++) {
+        tiles[k % TILE_RUNS] = tile_case(&tile_runs[k % TILE_RUNS]);
+        case_create_on(&open[count++], &tiles[k % TILE_RUNS], PINN_EXECUTOR_GRAPH, k < TILE_RUNS ? PN_FLOAT64 : PN_FLOAT32, PN_LOWERING_TILED, false);
+    }
     for (size_t k = 0; k < count; k++) MUST(pn_pass_finish(open[k].pass));
     for (size_t k = 0; k < count; k++) case_close(&open[k]);
 }
@@ -40,6 +44,15 @@ START_TEST(gpu_agrees_with_cpu) {
     case_outcome cpu = run(problem, PINN_EXECUTOR_CPU, real, PN_LOWERING_TILED, 1);
     case_outcome gpu = run(problem, PINN_EXECUTOR_GRAPH, real, lowering_of(problem, _i < 2 * PROBLEMS), 2);
     case_check_agreement(problem, &cpu, &gpu, real == PN_FLOAT64 ? 1e-12 : 1e-5);
+}
+END_TEST
+
+START_TEST(given_tiles_agree_with_cpu) {
+    const pass_case problem = tile_case(&tile_runs[_i % TILE_RUNS]);
+    const pn_real real = _i < TILE_RUNS ? PN_FLOAT64 : PN_FLOAT32;
+    case_outcome cpu = run(&problem, PINN_EXECUTOR_CPU, real, PN_LOWERING_TILED, 1);
+    case_outcome gpu = run(&problem, PINN_EXECUTOR_GRAPH, real, PN_LOWERING_TILED, 2);
+    case_check_agreement(&problem, &cpu, &gpu, real == PN_FLOAT64 ? 1e-12 : 1e-5);
 }
 END_TEST
 
@@ -104,6 +117,7 @@ int main(void) {
     tcase_set_timeout(tests, 300); /* the first run compiles the kernels */
     tcase_add_test(tests, kernels_compile);
     tcase_add_loop_test(tests, gpu_agrees_with_cpu, 0, 4 * PROBLEMS);
+    tcase_add_loop_test(tests, given_tiles_agree_with_cpu, 0, 2 * TILE_RUNS);
     tcase_add_loop_test(tests, graph_equals_eager, 0, 2 * PROBLEMS);
     tcase_add_loop_test(tests, streamed_agrees_with_cpu, 0, WIDE_RUNS);
     tcase_add_loop_test(tests, streamed_graph_equals_eager, 0, WIDE_RUNS);

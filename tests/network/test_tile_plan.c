@@ -2,7 +2,7 @@
 #include "network/stream.h"
 #include "network/tile.h"
 
-#include "pass_case.h"
+#include "pass_problems.h"
 
 static const pass_case burgers = {"burgers", 2, {"x", "t"}, 1, 1, {"u"}, "tanh", 64, 3, 0,
                                   {{4000, false, {"u_t + u*u_x - 0.01*u_xx"}}, {200, false, {"u"}}}};
@@ -67,7 +67,6 @@ static const struct {
                {&burgers, PN_FLOAT32, {24, 1, true, true}, 227 * 1024, "quarter of a multiprocessor have at most 512 registers a lane"},
                {&mixed, PN_FLOAT32, {1, 8, false, false}, 227 * 1024, "a tile has 32 rows, and the smallest part of a point set with fewer channels has 48"},
                {&third, PN_FLOAT32, {2, 8, false, false}, 227 * 1024, "for a point set with 9 channels no number of splits"},
-               {&slope, PN_FLOAT32, {1, 8, false, false}, 227 * 1024, "a layer's weights, which wait there at the start, 16384: use more units"},
                {&burgers, PN_FLOAT32, {5, 2, true, true}, 48 * 1024, "the device has 49152 bytes of shared memory"}};
 
 /* Shared memory that is left keeps what the layers multiplied by for the way back: one array more each time one fits. */
@@ -90,6 +89,44 @@ START_TEST(room_keeps_operands) {
     ck_assert(fitted > 2 && operands > 1);
     MUST(pn_tile_plan_create(r.pass, &h200, &in_registers, &plan));
     ck_assert_uint_eq(plan.operands, 1);
+    pn_tile_plan_free(&plan);
+    case_close(&r);
+}
+END_TEST
+
+/* Where not all weights are in shared memory there are those of two layers if they need no scale and there is room. */
+START_TEST(room_fetches_weights_meanwhile) {
+    static const struct {
+        pn_real real;
+        pn_tile_choice choice;
+        size_t kib;
+        unsigned slots;
+    } known[] = {{PN_FLOAT64, {1, 8, false, false}, 227, 2}, {PN_FLOAT64, {1, 8, false, false}, 80, 1},
+                 {PN_FLOAT64, {1, 8, false, true}, 227, 1},  {PN_FLOAT32, {1, 8, false, false}, 227, 1}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        const pn_device_limits limits = {known[i].kib * 1024, h200.processors};
+        pn_tile_plan plan = {0};
+        case_open(&r, &slope, known[i].real, PN_LOWERING_TILED);
+        MUST(pn_tile_plan_create(r.pass, &limits, &known[i].choice, &plan));
+        ck_assert_uint_eq(plan.weight_slots, known[i].slots);
+        ck_assert_uint_le(plan.shared_bytes, limits.shared_bytes);
+        pn_tile_plan_free(&plan);
+        case_close(&r);
+    }
+}
+END_TEST
+
+/* What test_pass_cuda runs. */
+START_TEST(given_tiles_fit) {
+    const pass_case problem = tile_case(&tile_runs[_i % TILE_RUNS]);
+    const bool wide = tile_runs[_i % TILE_RUNS].problem == &wide_layers;
+    pn_tile_choice choice;
+    pn_tile_plan plan = {0};
+    case_open(&r, &problem, _i < TILE_RUNS ? PN_FLOAT64 : PN_FLOAT32, PN_LOWERING_TILED);
+    MUST(pn_tile_choice_parse(problem.tiles, &choice));
+    MUST(pn_tile_plan_create(r.pass, &h200, &choice, &plan));
+    ck_assert_uint_eq(plan.weight_slots, _i < TILE_RUNS && !wide && plan.net.hidden > 1 ? 2 : 1);
+    ck_assert_uint_gt(plan.tiles, wide || problem.width == 6 ? plan.blocks : 0);
     pn_tile_plan_free(&plan);
     case_close(&r);
 }
@@ -165,6 +202,8 @@ int main(void) {
     TCase *tests = tcase_create("plan");
     tcase_add_test(tests, candidates_are_sorted_and_fit);
     tcase_add_test(tests, room_keeps_operands);
+    tcase_add_test(tests, room_fetches_weights_meanwhile);
+    tcase_add_loop_test(tests, given_tiles_fit, 0, 2 * TILE_RUNS);
     tcase_add_loop_test(tests, what_does_not_fit_says_why, 0, sizeof misfits / sizeof *misfits);
     tcase_add_loop_test(tests, what_is_not_streamed_says_why, 0, sizeof streamed_misfits / sizeof *streamed_misfits);
     tcase_add_test(tests, no_tiles_for_some_networks);
