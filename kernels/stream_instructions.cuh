@@ -53,7 +53,6 @@ static __device__ __forceinline__ float upper(word pair) {
 
 static __device__ __forceinline__ float from_lane(float x, int step) { return __shfl_xor_sync(~0u, x, step); }
 static __device__ __forceinline__ float sum_lanes(float x, int step) { return x + __shfl_xor_sync(~0u, x, step); }
-static __device__ __forceinline__ double sum_lanes(double x, int step) { return x + __shfl_xor_sync(~0u, x, step); }
 static __device__ __forceinline__ unsigned most_lanes(unsigned x, int step) {
     const unsigned y = __shfl_xor_sync(~0u, x, step);
     return x > y ? x : y;

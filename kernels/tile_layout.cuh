@@ -59,7 +59,7 @@ template <typename G> struct layout {
     static_assert(N_TILES * 8 * G::SPLITS == padded(WIDTH), "warps of a unit share its columns evenly");
     static constexpr int REGISTERS = M_TILES * N_TILES * 4;
     typedef T tile[M_TILES][N_TILES][4];
-    typedef T columns[M_TILES][4]; /* two columns */
+    typedef T columns[M_TILES][1][4]; /* two columns */
     static __device__ __forceinline__ int unit() { return threadIdx.x / 32 / G::SPLITS; }
     static __device__ __forceinline__ int split() { return threadIdx.x / 32 % G::SPLITS; }
     static __device__ __forceinline__ int first_column() { return split() * N_TILES * 8; }
@@ -69,10 +69,9 @@ template <typename G> struct layout {
     static __device__ __forceinline__ int row(int channel, int point) { return first_row() + (EVEN ? 8 : 16) * channel + 8 * point + lane_row(); }
     static __device__ __forceinline__ int point(int point) { return unit() * UNIT_POINTS + 8 * point + lane_row(); }
     /* channel c of the lane's point p in column e of tile n */
-    static __device__ __forceinline__ T &at(tile &z, int c, int p, int n, int e) {
+    template <int N> static __device__ __forceinline__ T &at(T (&z)[M_TILES][N][4], int c, int p, int n, int e) {
         return EVEN ? z[c / 2][n][c % 2 * 2 + e] : z[c][n][p * 2 + e];
     }
-    static __device__ __forceinline__ T &at(columns &z, int c, int p, int e) { return EVEN ? z[c / 2][c % 2 * 2 + e] : z[c][p * 2 + e]; }
 };
 
 /* The warps of a unit wait for each other. */

@@ -1,7 +1,7 @@
 /* The whole network pass of a tile of points in one thread block: forward through all layers with the jets, residual and adjoint, backward,
  * gradient. Compiled by NVRTC only, after the text that src/network/tile_source.c puts together: the constants; one structure a group of point
  * sets with equal channels (its lane functions); products in T (tile_products.cuh) or in halves (tile_halves.cuh); tile_layout.cuh;
- * tile_stages.cuh. After this text come the residuals of the point sets and the kernel.
+ * lane_stages.cuh; tile_stages.cuh. After this text come the residuals of the point sets and the kernel.
  *
  * Stages. Stage 0 turns coordinates into the jets of FIRST columns; stage s = 1..HIDDEN is Z = A W_s, then the activation's jets of WIDTH
  * columns; at the end FIELDS columns, FMA and sums over lanes.
@@ -227,7 +227,7 @@ template <typename G> static __device__ __forceinline__ void run_tile(const argu
         tile_product<G>(s, stage + 1, z);
     }
     if (active) {
-        last_forward<G>(s, z);
+        last_forward<G>(s, z, L::split() * ROWS);
         unit_barrier<G>();
         if (L::split() == 0) G::turn(at.set, s, at.coordinate, at.valid);
         unit_barrier<G>();

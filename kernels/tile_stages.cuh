@@ -1,12 +1,7 @@
 /* Stages of the tiled network pass that need no product: the hidden layers' jets and adjoints, the first stage, the turn from fields to residuals
- * and back. All of it on what a lane holds. Compiled by NVRTC only, after tile_layout.cuh; kernels/tile_pass.cuh tells how it all works. */
+ * and back. All of it on what a lane holds. Compiled by NVRTC only, after lane_stages.cuh; kernels/tile_pass.cuh tells how it all works. */
 
 /* ---- pointwise ---------------------------------------------------------------------------------------------------------------- */
-
-static __device__ __forceinline__ void vectors_at(const shared_memory &s, int stage, int column, T (&v)[VECTORS]) {
-#pragma unroll
-    for (int k = 0; k < VECTORS; k++) v[k] = s.vector[(FIRST_VECTORS + (stage - 1) * VECTORS + k) * VECTOR + column];
-}
 
 /* Each lane's own values, two columns at a time; sixteen bytes a thread, threads side by side. */
 struct alignas(16) quad { T value[16 / sizeof(T)]; };
@@ -32,7 +27,7 @@ template <typename G> struct kept {
         for (int i = 0; i < QUADS; i++) {
             quad q;
 #pragma unroll
-            for (int k = 0; k < AT_ONCE; k++) q.value[k] = (&z[0][0])[i * AT_ONCE + k];
+            for (int k = 0; k < AT_ONCE; k++) q.value[k] = (&z[0][0][0])[i * AT_ONCE + k];
             *at(keep, stage, n, i) = q;
         }
     }
@@ -41,41 +36,17 @@ template <typename G> struct kept {
         for (int i = 0; i < QUADS; i++) {
             const quad q = LAST && !KEEP_SHARED ? last_of(at(keep, stage, n, i)) : *at(keep, stage, n, i);
 #pragma unroll
-            for (int k = 0; k < AT_ONCE; k++) (&z[0][0])[i * AT_ONCE + k] = q.value[k];
+            for (int k = 0; k < AT_ONCE; k++) (&z[0][0][0])[i * AT_ONCE + k] = q.value[k];
         }
     }
 };
 
-/* Columns of tile n. */
-template <typename G> static __device__ __forceinline__ void take(const typename layout<G>::tile &z, int n, typename layout<G>::columns &out) {
-#pragma unroll
-    for (int m = 0; m < layout<G>::M_TILES; m++)
-#pragma unroll
-        for (int i = 0; i < 4; i++) out[m][i] = z[m][n][i];
-}
-
 /* A from Z, in place; what is needed going back is kept. */
 template <typename G> static __device__ __forceinline__ void hidden_forward(const shared_memory &s, int stage, typename layout<G>::tile &z, T *keep) {
-    typedef layout<G> L;
 #pragma unroll
-    for (int n = 0; n < L::N_TILES; n++) {
-        typename L::columns put;
-        take<G>(z, n, put);
-#pragma unroll
-        for (int e = 0; e < 2; e++) {
-            T v[VECTORS];
-            vectors_at(s, stage, L::column(n, e), v);
-#pragma unroll
-            for (int p = 0; p < L::LANE_POINTS; p++) {
-                T in[G::C], out[G::C], value[1];
-#pragma unroll
-                for (int c = 0; c < G::C; c++) in[c] = L::at(put, c, p, e);
-                G::remember(in, v, out, value);
-                L::at(put, 0, p, e) = value[0];
-#pragma unroll
-                for (int c = 0; c < G::C; c++) L::at(z, c, p, n, e) = out[c];
-            }
-        }
+    for (int n = 0; n < layout<G>::N_TILES; n++) {
+        typename layout<G>::columns put;
+        remember_columns<G>(hidden_vectors(s, stage), z, n, put);
         kept<G>::put(keep, stage, n, put);
     }
 }
@@ -91,22 +62,20 @@ template <typename G> static __device__ __forceinline__ void recall(const shared
 #pragma unroll
         for (int e = 0; e < 2; e++) {
             T v[VECTORS];
-            vectors_at(s, stage, L::column(n, e), v);
+            vectors_at(hidden_vectors(s, stage), L::column(n, e), v);
 #pragma unroll
             for (int p = 0; p < L::LANE_POINTS; p++) {
                 T in[G::C], out[G::C];
-#pragma unroll
-                for (int c = 0; c < G::C; c++) in[c] = L::at(z, c, p, e);
+                gather<G>(z, p, 0, e, in);
                 G::recall(in, v, out);
-#pragma unroll
-                for (int c = 0; c < G::C; c++) L::at(a, c, p, e) = out[c];
+                scatter<G>(out, p, 0, e, a);
             }
         }
 #pragma unroll
         for (int m = 0; m < L::M_TILES; m++)
 #pragma unroll
             for (int h = 0; h < 2; h++)
-                lane.put(m, n, h, a[m][2 * h], a[m][2 * h + 1], up);
+                lane.put(m, n, h, a[m][0][2 * h], a[m][0][2 * h + 1], up);
     }
 }
 
@@ -119,25 +88,7 @@ static __device__ __forceinline__ void hidden_backward(shared_memory &s, int sta
     for (int n = 0; n < L::N_TILES; n++) {
         typename L::columns z;
         kept<G>::template get<true>(keep, stage, n, z);
-#pragma unroll
-        for (int e = 0; e < 2; e++) {
-            T v[VECTORS];
-            vectors_at(s, stage, L::column(n, e), v);
-#pragma unroll
-            for (int p = 0; p < L::LANE_POINTS; p++) {
-                T in[G::C], seed[G::C], out[G::C], part[VECTORS];
-#pragma unroll
-                for (int c = 0; c < G::C; c++) {
-                    in[c] = L::at(z, c, p, e);
-                    seed[c] = L::at(da, c, p, n, e);
-                }
-                G::adjoint(in, v, seed, out, part);
-#pragma unroll
-                for (int c = 0; c < G::C; c++) L::at(da, c, p, n, e) = out[c];
-#pragma unroll
-                for (int k = 0; k < VECTORS; k++) sum[k][n][e] = p == 0 ? part[k] : sum[k][n][e] + part[k];
-            }
-        }
+        adjoint_columns<G>(hidden_vectors(s, stage), z, da, n, sum);
     }
 #pragma unroll
     for (int k = 0; k < VECTORS; k++) add_columns(sum[k], back, part_row(s, L::unit(), part + k), L::first_column());
@@ -145,23 +96,14 @@ static __device__ __forceinline__ void hidden_backward(shared_memory &s, int sta
 
 /* ---- stage 0 ------------------------------------------------------------------------------------------------------------------ */
 
-static __device__ __forceinline__ void coordinates_at(const T *coordinate, int point, T (&x)[COORDINATES]) {
-#pragma unroll
-    for (int i = 0; i < COORDINATES; i++) x[i] = coordinate[i * POINTS_MOST + point];
-}
-static __device__ __forceinline__ void first_vectors_at(const shared_memory &s, int column, T (&v)[FIRST_VECTORS]) {
-#pragma unroll
-    for (int k = 0; k < FIRST_VECTORS; k++) v[k] = s.vector[k * VECTOR + column];
-}
-
 /* Jets of the first columns, each pair of a lane given to put(row, column, x0, x1); lane j gives column j of each of FIRST_BLOCKS blocks. */
 template <typename G, typename PUT> static __device__ __forceinline__ void first_columns(const shared_memory &s, const T *coordinate, PUT put) {
     typedef layout<G> L;
     for (int tile = L::split(); tile < padded(FIRST_LANES) / 8; tile += G::SPLITS) {
         const int j = 8 * tile + lane_column();
         T v[2][FIRST_VECTORS]; /* zeros beyond FIRST_LANES */
-        first_vectors_at(s, j, v[0]);
-        first_vectors_at(s, j + 1, v[1]);
+        vectors_at(s.vector, j, v[0]);
+        vectors_at(s.vector, j + 1, v[1]);
 #pragma unroll
         for (int p = 0; p < L::LANE_POINTS; p++) {
             T x[COORDINATES], out[2][FIRST_BLOCKS * G::C];
@@ -205,7 +147,7 @@ template <typename G> static __device__ __forceinline__ void first_forward(const
 #pragma unroll
         for (int e = 0; e < 2; e++) {
             T v[FIRST_VECTORS];
-            first_vectors_at(s, L::column(n, e), v);
+            vectors_at(s.vector, L::column(n, e), v);
 #pragma unroll
             for (int p = 0; p < L::LANE_POINTS; p++) {
                 T x[COORDINATES], out[G::C];
@@ -223,23 +165,7 @@ static __device__ __forceinline__ void first_backward(shared_memory &s, const T 
     typedef layout<G> L;
     if constexpr (FIRST_TRAINED) {
         T sum[FIRST_VECTORS][L::N_TILES][2];
-#pragma unroll
-        for (int n = 0; n < L::N_TILES; n++)
-#pragma unroll
-            for (int e = 0; e < 2; e++) {
-                T v[FIRST_VECTORS];
-                first_vectors_at(s, L::column(n, e), v);
-#pragma unroll
-                for (int p = 0; p < L::LANE_POINTS; p++) {
-                    T x[COORDINATES], seed[G::C], part[FIRST_VECTORS];
-                    coordinates_at(coordinate, L::point(p), x);
-#pragma unroll
-                    for (int c = 0; c < G::C; c++) seed[c] = L::at(da, c, p, n, e);
-                    G::first_adjoint(x, v, seed, part);
-#pragma unroll
-                    for (int k = 0; k < FIRST_VECTORS; k++) sum[k][n][e] = p == 0 ? part[k] : sum[k][n][e] + part[k];
-                }
-            }
+        first_adjoint<G>(s.vector, coordinate, da, sum);
 #pragma unroll
         for (int k = 0; k < FIRST_VECTORS; k++) add_columns(sum[k], back, part_row(s, L::unit(), part + k), L::first_column());
     }
@@ -247,87 +173,12 @@ static __device__ __forceinline__ void first_backward(shared_memory &s, const T 
 
 /* ---- the turn: fields, residuals, their adjoint ------------------------------------------------------------------------------- */
 
-/* The last stage: raw fields from Z, each lane's part summed over the four lanes of a row. Z becomes what is kept of it. */
-template <typename G> static __device__ __forceinline__ void last_forward(shared_memory &s, typename layout<G>::tile &z) {
-    typedef layout<G> L;
-    T raw[L::LANE_POINTS][G::C][FIELDS];
-#pragma unroll
-    for (int n = 0; n < L::N_TILES; n++)
-#pragma unroll
-        for (int e = 0; e < 2; e++) {
-            T v[VECTORS];
-            vectors_at(s, HIDDEN, L::column(n, e), v);
-#pragma unroll
-            for (int p = 0; p < L::LANE_POINTS; p++) {
-                T in[G::C], out[G::C], value[1];
-#pragma unroll
-                for (int c = 0; c < G::C; c++) in[c] = L::at(z, c, p, n, e);
-                G::remember(in, v, out, value);
-                L::at(z, 0, p, n, e) = value[0];
-#pragma unroll
-                for (int f = 0; f < FIELDS; f++) {
-                    const T w = s.vector[(VECTOR_ROWS + f) * VECTOR + L::column(n, e)];
-#pragma unroll
-                    for (int c = 0; c < G::C; c++) raw[p][c][f] = n + e == 0 ? out[c] * w : fma(out[c], w, raw[p][c][f]);
-                }
-            }
-        }
-#pragma unroll
-    for (int p = 0; p < L::LANE_POINTS; p++)
-#pragma unroll
-        for (int c = 0; c < G::C; c++)
-#pragma unroll
-            for (int f = 0; f < FIELDS; f++) {
-                T sum = raw[p][c][f];
-                sum += __shfl_xor_sync(~0u, sum, 1);
-                sum += __shfl_xor_sync(~0u, sum, 2);
-                if (threadIdx.x % 4 == 0) s.raw[(L::split() * ROWS + L::row(c, p)) * FIELDS + f] = sum;
-            }
-}
-
-template <int SET> struct set_of; /* GEOMETRIC, RESIDUALS, TERM and residual() of a point set */
-
 /* One lane a point of the unit, in the unit's first warp. `valid`: points of the unit; the others repeat the last one and count for nothing. */
 template <typename G, int SET> static __device__ __forceinline__ void residuals(shared_memory &s, const T *coordinate, int valid) {
     typedef layout<G> L;
-    typedef set_of<SET> S;
-    const int lane = threadIdx.x % 32, local = lane % L::UNIT_POINTS, warp = threadIdx.x / 32;
-    const bool counts = lane < valid && lane < L::UNIT_POINTS;
-    const int point = L::unit() * L::UNIT_POINTS + local, first = L::first_row() + local;
-    T x[S::GEOMETRIC], raw[G::C * FIELDS], scale[S::RESIDUALS], square[S::RESIDUALS], adjoint[G::C * FIELDS], bias[FIELDS];
-#pragma unroll
-    for (int k = 0; k < S::GEOMETRIC; k++) x[k] = coordinate[k * POINTS_MOST + point];
-#pragma unroll
-    for (int c = 0; c < G::C; c++)
-#pragma unroll
-        for (int f = 0; f < FIELDS; f++) {
-            T sum = 0;
-#pragma unroll
-            for (int split = 0; split < G::SPLITS; split++) sum += s.raw[(split * ROWS + first + c * L::UNIT_POINTS) * FIELDS + f];
-            raw[c * FIELDS + f] = sum;
-        }
-#pragma unroll
-    for (int k = 0; k < S::RESIDUALS; k++) scale[k] = s.scale[S::TERM + k];
-    S::residual(x, raw, s.bias, scale, square, adjoint, bias);
-    if (lane < L::UNIT_POINTS)
-#pragma unroll
-        for (int c = 0; c < G::C; c++)
-#pragma unroll
-            for (int f = 0; f < FIELDS; f++) s.adjoint[(first + c * L::UNIT_POINTS) * FIELDS + f] = counts ? adjoint[c * FIELDS + f] : T(0);
-#pragma unroll
-    for (int k = 0; k < S::RESIDUALS; k++) {
-        double sum = counts ? (double)square[k] : 0.0;
-#pragma unroll
-        for (int step = L::UNIT_POINTS / 2; step > 0; step /= 2) sum += __shfl_xor_sync(~0u, sum, step);
-        if (lane == 0) s.loss_sum[warp * TERMS + S::TERM + k] += sum;
-    }
-#pragma unroll
-    for (int f = 0; f < FIELDS; f++) {
-        T sum = counts ? bias[f] : T(0);
-#pragma unroll
-        for (int step = L::UNIT_POINTS / 2; step > 0; step /= 2) sum += __shfl_xor_sync(~0u, sum, step);
-        if (lane == 0) s.bias_sum[warp * FIELDS + f] += sum;
-    }
+    const int lane = threadIdx.x % 32, local = lane % L::UNIT_POINTS;
+    point_residuals<G, SET, G::SPLITS, L::UNIT_POINTS>(s, coordinate, L::unit() * L::UNIT_POINTS + local, L::first_row() + local, ROWS,
+                                                       lane < L::UNIT_POINTS, lane < valid && lane < L::UNIT_POINTS);
 }
 
 /* Hides from the compiler where values come from. */
@@ -349,43 +200,7 @@ template <typename G> static __device__ __forceinline__ void turn_back(shared_me
     typedef layout<G> L;
     forget(z); /* or the compiler keeps what last_forward computed from it, in registers there are none of */
     T sum[FIELDS][L::N_TILES][2], vector_sum[VECTORS][L::N_TILES][2];
-#pragma unroll
-    for (int p = 0; p < L::LANE_POINTS; p++) {
-        T adjoint[G::C][FIELDS];
-#pragma unroll
-        for (int c = 0; c < G::C; c++)
-#pragma unroll
-            for (int f = 0; f < FIELDS; f++) adjoint[c][f] = s.adjoint[L::row(c, p) * FIELDS + f];
-#pragma unroll
-        for (int n = 0; n < L::N_TILES; n++)
-#pragma unroll
-            for (int e = 0; e < 2; e++) {
-                T v[VECTORS], in[G::C], a[G::C], da[G::C], out[G::C], part[VECTORS];
-                vectors_at(s, HIDDEN, L::column(n, e), v);
-#pragma unroll
-                for (int c = 0; c < G::C; c++) {
-                    in[c] = L::at(z, c, p, n, e);
-                    da[c] = 0;
-                }
-                G::recall(in, v, a);
-#pragma unroll
-                for (int f = 0; f < FIELDS; f++) {
-                    const T w = s.vector[(VECTOR_ROWS + f) * VECTOR + L::column(n, e)];
-                    T total = p == 0 ? T(0) : sum[f][n][e];
-#pragma unroll
-                    for (int c = 0; c < G::C; c++) {
-                        total = fma(a[c], adjoint[c][f], total);
-                        da[c] = f == 0 ? adjoint[c][f] * w : fma(adjoint[c][f], w, da[c]);
-                    }
-                    sum[f][n][e] = total;
-                }
-                G::adjoint(in, v, da, out, part);
-#pragma unroll
-                for (int c = 0; c < G::C; c++) L::at(z, c, p, n, e) = out[c];
-#pragma unroll
-                for (int k = 0; k < VECTORS; k++) vector_sum[k][n][e] = p == 0 ? part[k] : vector_sum[k][n][e] + part[k];
-            }
-    }
+    turn_adjoint<G>(s, z, vector_sum, sum);
 #pragma unroll
     for (int k = 0; k < VECTORS; k++) add_columns(vector_sum[k], 1, part_row(s, L::unit(), TURN_PART + k), L::first_column());
 #pragma unroll

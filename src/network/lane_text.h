@@ -34,4 +34,6 @@ void pn_lane_groups(const pn_pass *pass, const size_t *order, const char *format
 /* All hidden layers of a group run the same programs, or UNSUPPORTED: a kernel has one text for them. `lowering`: its name in the message. */
 pinn_status pn_lane_check_layers(const pn_pass *pass, const pn_group *group, const char *lowering);
 
+extern const char pn_lane_stages_text[]; /* of kernels/lane_stages.cuh */
+
 #endif

@@ -3,7 +3,7 @@
  * gradients (kernels/stream_gradient.cuh).
  *
  *   stream_plan.c    sizes, and whether network and point sets fit
- *   stream_source.c  the kernels' text: constants, lane functions, the files of kernels/ (stream_text.c, made by CMake), the entries
+ *   stream_source.c  the kernels' text: constants, lane functions, the files of kernels/ (as device_text.c, made by CMake), the entries
  *   stream_pass.c    the lowering: planes, partials, nodes
  */
 #ifndef PN_NETWORK_STREAM_H
@@ -61,6 +61,7 @@ void pn_stream_plan_free(pn_stream_plan *plan);
 /* Appends the kernels' text. */
 pinn_status pn_stream_source(const pn_pass *pass, const pn_stream_plan *plan, pn_text *out);
 
-extern const char pn_stream_instructions_text[], pn_stream_products_text[], pn_stream_pass_text[], pn_stream_gradient_text[]; /* kernels/ */
+extern const char pn_stream_instructions_text[], pn_stream_products_text[], pn_stream_layout_text[]; /* of kernels/stream_*.cuh */
+extern const char pn_stream_pass_text[], pn_stream_gradient_text[];
 
 #endif

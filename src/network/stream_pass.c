@@ -11,7 +11,7 @@
 #include "pointwise/code.h"
 #include "pointwise/kernel.h"
 
-enum { POINTERS = 7, OFFSETS = 7, KERNELS = 3, ELEMENT_ALIGNMENT = 64 }; /* words of `struct arguments` in kernels/stream_pass.cuh */
+enum { POINTERS = 7, OFFSETS = 7, KERNELS = 3, ELEMENT_ALIGNMENT = 64 }; /* words of `struct arguments` in kernels/stream_layout.cuh */
 
 typedef struct node {
     pinn_operation operation;

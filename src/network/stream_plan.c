@@ -107,7 +107,7 @@ static bool size_groups(const pn_pass *pass, pn_stream_plan *plan, size_t rows) 
 
 /* ---- memory ---------------------------------------------------------------------------------------------------------------------- */
 
-/* sizeof(shared_memory) in kernels/stream_pass.cuh, which checks it; with this many stages. */
+/* sizeof(shared_memory) in kernels/stream_layout.cuh, which checks it; with this many stages. */
 static size_t shared_bytes(const pn_pass *pass, const pn_stream_plan *p, unsigned stages) {
     const size_t fields = pass->network->fields, vector_rows = p->net.first_vectors + p->net.hidden * p->net.vectors;
     const size_t vector = larger(p->padded, round_up(p->net.first_lanes, COLUMNS_STEP));

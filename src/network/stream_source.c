@@ -45,7 +45,7 @@ static void print_constants(const pn_pass *pass, const pn_stream_plan *p, pn_tex
                     {"KEEP_TILES", p->keep_tiles},
                     {"GRADIENT_ROW", p->gradient_row},
                     {"SHARED_BYTES", p->shared_bytes}};
-    pn_text_string(out, "typedef unsigned long long size;\n");
+    pn_text_string(out, "typedef unsigned long long size;\ntypedef float T;\n");
     for (size_t i = 0; i < sizeof constant / sizeof constant[0]; i++)
         pn_text_printf(out, "constexpr int %s = %zu;\n", constant[i].name, constant[i].value);
     pn_text_string(out, "struct shared_memory;\n\n");
@@ -89,6 +89,8 @@ pinn_status pn_stream_source(const pn_pass *pass, const pn_stream_plan *plan, pn
     }
     pn_text_string(out, pn_stream_instructions_text);
     pn_text_string(out, pn_stream_products_text);
+    pn_text_string(out, pn_stream_layout_text);
+    pn_text_string(out, pn_lane_stages_text);
     pn_text_string(out, pn_stream_pass_text);
     pn_text_string(out, pn_stream_gradient_text);
     for (size_t at = 0; at < pass->members; at++) pn_lane_set(pass, &pass->member[plan->order[at]], at, out);

@@ -1,7 +1,7 @@
 /* The tiled lowering on a GPU: one generated kernel for the whole network pass; kernels/tile_pass.cuh tells how it works.
  *
  *   tile_plan.c    which sizes fit a device, and which are chosen
- *   tile_source.c  the kernel's text: constants, lane functions, the files kernels/tile_*.cuh (as tile_text.c, made by CMake), the entry
+ *   tile_source.c  the kernel's text: constants, lane functions, the files kernels/tile_*.cuh (as device_text.c, made by CMake), the entry
  *   tile_pass.c    the lowering: planes, partials, the node
  */
 #ifndef PN_NETWORK_TILE_H

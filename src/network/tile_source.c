@@ -1,5 +1,5 @@
 /* The text of the tiled pass's kernel. The lane functions are the programs' of description.h; what is printed here gives them the
- * uniform signatures that kernels/tile_stages.cuh calls: arrays in the programs' operand order. */
+ * uniform signatures that kernels/lane_stages.cuh and tile_stages.cuh call: arrays in the programs' operand order. */
 #include "network/lane_text.h"
 #include "network/tile.h"
 #include "pointwise/kernel.h"
@@ -72,11 +72,12 @@ static void print_constants(const pn_pass *pass, const pn_tile_plan *p, pn_text 
 static void print_group(const pn_pass *pass, const pn_tile_plan *plan, size_t g, pn_text *out) {
     const pn_tile_group *group = &plan->group[g];
     pn_lane_group(pass, &plan->net, g, &group->kept, (const pn_lane_array[]){{"UNITS", group->units}, {"SPLITS", group->splits}},
-                  "static __device__ void turn(int set, shared_memory &s, const T *coordinate, int valid)", out);
+                  "static __device__ __noinline__ void turn(int set, shared_memory &s, const T *coordinate, int valid)", out);
 }
 
+/* A call: few warps run it, and in line its registers would be missing to what all carry across it. */
 static void print_turn(const pn_pass *pass, const pn_tile_plan *plan, size_t g, pn_text *out) {
-    pn_text_printf(out, "__device__ void group%zu::turn(int set, shared_memory &s, const T *coordinate, int valid) {\n", g);
+    pn_text_printf(out, "__device__ __noinline__ void group%zu::turn(int set, shared_memory &s, const T *coordinate, int valid) {\n", g);
     pn_lane_sets(pass, plan->order, g, "    if (set == %zu) residuals<group%zu, %zu>(s, coordinate, valid);\n", out);
     pn_text_string(out, "}\n\n");
 }
@@ -117,6 +118,7 @@ pinn_status pn_tile_source(const pn_pass *pass, const pn_tile_plan *plan, pn_tex
     }
     pn_text_string(out, pass->real == PN_FLOAT64 || pass->products_fma ? pn_tile_products_text : pn_tile_halves_text);
     pn_text_string(out, pn_tile_layout_text);
+    pn_text_string(out, pn_lane_stages_text);
     pn_text_string(out, pn_tile_stages_text);
     pn_text_string(out, pn_tile_pass_text);
     for (size_t at = 0; at < pass->members; at++) pn_lane_set(pass, &pass->member[plan->order[at]], at, out);
