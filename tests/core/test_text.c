@@ -12,6 +12,7 @@
 
 #include "core/diagnostics.h"
 #include "core/memory.h"
+#include "suite.h"
 
 /* ---- numbers ---------------------------------------------------------------------------------------------------------------- */
 
@@ -337,9 +338,5 @@ int main(void) {
     tcase_add_test(tests, diagnostics_without_memory);
     tcase_add_test(tests, nearest_names);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

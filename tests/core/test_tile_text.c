@@ -1,9 +1,9 @@
 /* Tiles as text. */
 #include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/tiles.h"
+#include "suite.h"
 
 START_TEST(choices_read_back) {
     for (unsigned units = 1; units <= 24; units += 7)
@@ -66,9 +66,5 @@ int main(void) {
     tcase_add_test(tests, words);
     tcase_add_loop_test(tests, anything_else_is_refused, 0, sizeof wrong / sizeof *wrong);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

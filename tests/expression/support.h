@@ -11,6 +11,7 @@
 
 #include "core/memory.h"
 #include "expression/expression.h"
+#include "suite.h"
 
 enum { ALL = PN_ALLOW_CONSTANTS | PN_ALLOW_COORDINATES | PN_ALLOW_FIELDS | PN_ALLOW_NORMAL };
 
@@ -77,14 +78,6 @@ static inline double world_evaluate(const world *w, pn_value value, const double
     double result = pn_ir_evaluate(w->ir, value, input);
     free(input);
     return result;
-}
-
-static inline int support_run(Suite *suite) {
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
 #endif

@@ -249,5 +249,5 @@ int main(void) {
     tcase_add_test(c, two_sets_fold_by_themselves);
     tcase_add_test(c, memory_may_run_out_anywhere);
     suite_add_tcase(suite, c);
-    return support_run(suite);
+    return suite_run(suite);
 }

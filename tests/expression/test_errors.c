@@ -440,5 +440,5 @@ int main(void) {
     tcase_add_loop_test(c, names_are_refused_with_a_reason, 0, sizeof name_cases / sizeof *name_cases);
     tcase_add_test(c, scopes_refuse_bad_arguments);
     suite_add_tcase(suite, c);
-    return support_run(suite);
+    return suite_run(suite);
 }

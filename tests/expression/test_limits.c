@@ -290,5 +290,5 @@ int main(void) {
     tcase_add_test(c, random_words_do_no_harm);
     tcase_add_test(c, random_bytes_do_no_harm);
     suite_add_tcase(suite, c);
-    return support_run(suite);
+    return suite_run(suite);
 }

@@ -312,5 +312,5 @@ int main(void) {
     tcase_add_test(c, has_field_looks_through_definitions);
     tcase_add_test(c, coordinates_may_have_several_letters);
     suite_add_tcase(suite, c);
-    return support_run(suite);
+    return suite_run(suite);
 }

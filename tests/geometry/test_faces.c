@@ -90,5 +90,5 @@ int main(void) {
     tcase_add_test(tests, sums);
     tcase_add_test(tests, many_coordinates);
     suite_add_tcase(suite, tests);
-    return test_main(suite, false);
+    return suite_run(suite);
 }

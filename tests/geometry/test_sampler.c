@@ -199,5 +199,5 @@ int main(void) {
     tcase_add_loop_test(tests, distribution, 0, 2);
     tcase_add_test(tests, refusals);
     suite_add_tcase(suite, tests);
-    return test_main(suite, false);
+    return suite_run(suite);
 }

@@ -12,6 +12,7 @@
 
 #include "graph_cuda_ops.h"
 #include "pinn_graph.h"
+#include "suite.h"
 
 #define OK(call)                                                                                                   \
     do {                                                                                                           \

@@ -494,7 +494,7 @@ static TCase *refusal_case(void) {
     return tests;
 }
 
-/* Runs everything on `executor`; returns the number of failures. With nofork, in this process: CUDA does not survive a fork. */
+/* Runs everything on `executor`; returns an exit status. With nofork, in this process. */
 static int run_conformance(pinn_executor executor, const char *name, bool nofork) {
     tested = executor;
     Suite *suite = suite_create(name);
@@ -504,12 +504,7 @@ static int run_conformance(pinn_executor executor, const char *name, bool nofork
     suite_add_tcase(suite, branch_case());
     suite_add_tcase(suite, block_refusal_case());
     suite_add_tcase(suite, random_case());
-    SRunner *runner = srunner_create(suite);
-    if (nofork) srunner_set_fork_status(runner, CK_NOFORK);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed;
+    return nofork ? suite_run_nofork(suite) : suite_run(suite);
 }
 
 #endif

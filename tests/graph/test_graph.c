@@ -291,9 +291,6 @@ int main(void) {
     tcase_add_test(tests, cuda_without_a_device_is_unsupported);
     Suite *suite = suite_create("graph: process");
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed += srunner_ntests_failed(runner);
-    srunner_free(runner);
+    failed += suite_run(suite);
     return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

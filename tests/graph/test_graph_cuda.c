@@ -363,12 +363,7 @@ static int run_lost_suite(void) {
     tcase_add_loop_test(tests, loss_in_the_middle_of_a_build_is_told, 0, LOSSES);
     Suite *suite = suite_create("graph: a lost device");
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_set_fork_status(runner, CK_FORK);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed;
+    return suite_run_as(suite, CK_FORK);
 }
 
 /* Asked in a child: a process that has used CUDA cannot fork others that use it. */
@@ -396,12 +391,7 @@ static int run_device_suite(pinn_executor executor, const char *name) {
     Suite *suite = suite_create(name);
     suite_add_tcase(suite, tests);
     suite_add_tcase(suite, device_block_case());
-    SRunner *runner = srunner_create(suite);
-    srunner_set_fork_status(runner, CK_NOFORK);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed;
+    return suite_run_nofork(suite);
 }
 
 #else
@@ -418,10 +408,7 @@ static int run_device_suite(pinn_executor executor, const char *name) {
 #endif
 
 int main(void) {
-    if (!has_device()) {
-        printf("skipped: no GPU\n");
-        return 77;
-    }
+    if (!has_device()) return suite_skip("no GPU");
     int failed = run_lost_suite(); /* first: it forks */
     failed += run_conformance(PINN_EXECUTOR_GRAPH, "graph: cuda graph", true);
     failed += run_conformance(PINN_EXECUTOR_EAGER, "graph: cuda eager", true);

@@ -383,9 +383,5 @@ int main(void) {
     tested = PINN_EXECUTOR_CPU;
     Suite *suite = suite_create("graph: strict, guards");
     suite_add_tcase(suite, guard_case());
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

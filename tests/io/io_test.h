@@ -16,6 +16,7 @@
 
 #include "network/network.h"
 #include "pinn_status.h"
+#include "suite.h"
 
 /* HDF5 1.10 itself leaks when it refuses a damaged file. */
 const char *__lsan_default_suppressions(void);

@@ -412,9 +412,5 @@ int main(void) {
     tcase_add_test(test, failing_flushes_are_errors);
     tcase_add_test(test, every_allocation_may_fail);
     suite_add_tcase(suite, test);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return suite_run(suite);
 }

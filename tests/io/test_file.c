@@ -92,9 +92,5 @@ int main(void) {
     tcase_add_test(test, file_size_limits_are_errors_not_signals);
     tcase_add_test(test, a_blocked_signal_is_the_callers);
     suite_add_tcase(suite, test);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return suite_run(suite);
 }

@@ -182,9 +182,5 @@ int main(void) {
     tcase_add_test(test, killed_runs_are_whole);
     tcase_add_test(test, killed_while_resuming);
     suite_add_tcase(suite, test);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return suite_run(suite);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "io/progress.h"
+#include "suite.h"
 #include "terminal.h"
 
 static const char *const fields[] = {"u", "v"};
@@ -107,9 +108,5 @@ int main(void) {
     tcase_add_test(test, quiet_or_without_memory);
     tcase_add_test(test, live_line);
     suite_add_tcase(suite, test);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return suite_run(suite);
 }

@@ -249,9 +249,5 @@ int main(void) {
     tcase_add_test(test, snapshots_must_fit_the_run);
     tcase_add_test(test, allocations_of_the_writer_may_fail);
     suite_add_tcase(suite, test);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return suite_run(suite);
 }

@@ -3,11 +3,11 @@
 #define TEST_KERNELS_OPERATION_H
 
 #include <check.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "pinn_graph.h"
+#include "suite.h"
 
 #define ck_ok(call)                                                                                       \
     do {                                                                                                  \
@@ -76,18 +76,6 @@ static inline double test_number(uint64_t *state) {
     z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
     z = (z ^ z >> 27) * 0x94D049BB133111EBu;
     return (double)(int64_t)(z ^ z >> 31) * 0x1p-63;
-}
-
-/* The whole of a test program: runs the suite, and tells ctest. Device suites run in this process: CUDA does not survive a fork. */
-static inline int test_main(Suite *suite, bool device) {
-    SRunner *runner = srunner_create(suite);
-    const bool skipped = device && pinn_device_count() == 0;
-    if (device) srunner_set_fork_status(runner, CK_NOFORK);
-    if (!skipped) srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    if (skipped) printf("skipped: no GPU\n");
-    return skipped ? 77 : failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
 #endif

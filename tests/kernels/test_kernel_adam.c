@@ -135,5 +135,5 @@ int main(void) {
     tcase_add_loop_test(tests, textbook, 0, 4);
     tcase_add_test(tests, repeats_for_any_threads);
     suite_add_tcase(suite, tests);
-    return test_main(suite, false);
+    return suite_run(suite);
 }

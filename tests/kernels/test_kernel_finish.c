@@ -392,5 +392,5 @@ int main(void) {
     tcase_add_test(tests, chunks_end_where_something_is_due);
     tcase_add_test(tests, flags_count_down);
     suite_add_tcase(suite, tests);
-    return test_main(suite, false);
+    return suite_run(suite);
 }

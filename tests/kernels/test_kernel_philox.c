@@ -60,5 +60,5 @@ int main(void) {
     tcase_add_test(tests, equals_random123);
     tcase_add_test(tests, uniform_ends);
     suite_add_tcase(suite, tests);
-    return test_main(suite, false);
+    return suite_run(suite);
 }

@@ -230,5 +230,5 @@ int main(void) {
     tcase_add_test(tests, evaluate_exact_and_empty);
     tcase_add_test(tests, evaluate_when_due_and_its_rule);
     suite_add_tcase(suite, tests);
-    return test_main(suite, false);
+    return suite_run(suite);
 }

@@ -10,6 +10,7 @@
 
 #include "core/memory.h"
 #include "network/pass.h"
+#include "suite.h"
 
 enum { CASE_SETS = 4, CASE_RESIDUALS = 4, CASE_TERMS = CASE_SETS * CASE_RESIDUALS };
 

@@ -151,9 +151,5 @@ int main(void) {
     tcase_add_loop_test(tests, kept_layers_are_the_plain_ones, 0, activations);
     tcase_add_test(tests, short_memory_is_reported);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

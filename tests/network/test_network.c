@@ -5,6 +5,7 @@
 
 #include "core/memory.h"
 #include "network/network.h"
+#include "suite.h"
 
 static const double lower[] = {0, -1}, upper[] = {2, 1};
 static pn_network_spec burgers(void) { return (pn_network_spec){"mlp", "tanh", 2, 1, 64, 4, lower, upper, 0, 0, 1}; }
@@ -125,9 +126,5 @@ int main(void) {
     tcase_add_test(tests, errors_name_what_is_known);
     tcase_add_test(tests, creation_survives_lack_of_memory);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return suite_run(suite);
 }

@@ -240,10 +240,5 @@ int main(void) {
     tcase_add_loop_test(tests, creation_survives_lack_of_memory, 0, 4);
     tcase_add_test(tests, cost_counts);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_set_fork_status(runner, CK_NOFORK);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return suite_run_nofork(suite);
 }

@@ -108,10 +108,7 @@ START_TEST(evaluation_matches) { case_check_evaluation(&problems[_i], PINN_EXECU
 END_TEST
 
 int main(void) {
-    if (pinn_device_count() == 0) {
-        puts("skipped: no GPU");
-        return 77;
-    }
+    if (pinn_device_count() == 0) return suite_skip("no GPU");
     Suite *suite = suite_create("network pass on a GPU");
     TCase *tests = tcase_create("cuda");
     tcase_set_timeout(tests, 300); /* the first run compiles the kernels */
@@ -124,10 +121,5 @@ int main(void) {
     tcase_add_test(tests, streamed_shows_what_is_not_finite);
     tcase_add_loop_test(tests, evaluation_matches, 0, PROBLEMS);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_set_fork_status(runner, CK_NOFORK);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return suite_run_nofork(suite);
 }

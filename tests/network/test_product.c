@@ -5,6 +5,7 @@
 
 #include "core/memory.h"
 #include "network/product_kernels.h"
+#include "suite.h"
 
 static const pn_product_kernels *const sets[] = {&pn_product_sse2, &pn_product_avx2, &pn_product_avx512};
 static const size_t sizes[][3] = {{1, 1, 1},  {5, 3, 7},    {6, 16, 128}, {7, 17, 129}, {12, 64, 64}, {13, 63, 5},
@@ -76,9 +77,5 @@ int main(void) {
     tcase_add_loop_test(tests, matches_the_definition, 0, SETS * SIZES);
     tcase_add_test(tests, batches_move_by_their_strides);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return suite_run(suite);
 }

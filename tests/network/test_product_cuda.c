@@ -9,6 +9,7 @@
 #include "core/memory.h"
 #include "network/product_split.h"
 #include "pinn_graph.h"
+#include "suite.h"
 
 #define MUST(call) ck_assert_msg((call) == PINN_OK, "%s", pinn_error_message())
 
@@ -246,10 +247,7 @@ static TCase *list_tests(void) {
 }
 
 int main(void) {
-    if (pinn_device_count() == 0) {
-        puts("skipped: no GPU");
-        return 77;
-    }
+    if (pinn_device_count() == 0) return suite_skip("no GPU");
     const pinn_context_options options = {.executor = PINN_EXECUTOR_EAGER};
     if (pinn_context_create(&options, &context) != PINN_OK) {
         puts(pinn_error_message());
@@ -257,11 +255,7 @@ int main(void) {
     }
     Suite *suite = suite_create("products on a GPU");
     suite_add_tcase(suite, list_tests());
-    SRunner *runner = srunner_create(suite);
-    srunner_set_fork_status(runner, CK_NOFORK);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
+    const int status = suite_run_nofork(suite);
     pinn_context_destroy(context);
-    return failed ? 1 : 0;
+    return status;
 }

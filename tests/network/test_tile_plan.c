@@ -210,9 +210,5 @@ int main(void) {
     tcase_add_test(tests, limits_of_architectures);
     tcase_add_test(tests, a_cpu_pass_has_no_tilings);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

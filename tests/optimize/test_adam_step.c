@@ -164,5 +164,5 @@ int main(void) {
     tcase_add_test(tests, tiles);
     tcase_add_test(tests, refusals);
     suite_add_tcase(suite, tests);
-    return test_main(suite, false);
+    return suite_run(suite);
 }

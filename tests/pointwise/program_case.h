@@ -17,6 +17,7 @@
 
 #include "core/memory.h"
 #include "pointwise/program.h"
+#include "suite.h"
 
 #define CASE_POINTS 1003 /* column length of transposed operands: at least the points */
 #define CASE_INPUTS 8

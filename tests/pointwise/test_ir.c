@@ -3,11 +3,11 @@
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/memory.h"
 #include "pointwise/ir.h"
+#include "suite.h"
 
 static pn_ir *ir;
 static pn_value x, y, z;
@@ -466,9 +466,5 @@ int main(void) {
     tcase_add_test(all, depth_needs_no_stack);
     tcase_add_test(all, short_memory_is_reported);
     suite_add_tcase(suite, all);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -3,10 +3,10 @@
  */
 #include <check.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "pointwise/ir_internal.h"
+#include "suite.h"
 
 static pn_ir *ir;
 
@@ -263,9 +263,5 @@ int main(void) {
     tcase_add_test(all, simplified_graphs_keep_their_values);
     tcase_add_test(all, adjoint_agrees_with_tangent);
     suite_add_tcase(suite, all);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -12,6 +12,7 @@
 #include "core/memory.h"
 #include "pointwise/ir_internal.h"
 #include "pointwise/jet.h"
+#include "suite.h"
 
 enum { MOST_CHANNELS = 256 };
 
@@ -524,9 +525,5 @@ int main(void) {
     tcase_add_test(all, names_are_found);
     tcase_add_test(all, short_memory_is_reported);
     suite_add_tcase(suite, all);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -467,9 +467,5 @@ int main(void) {
     suite_add_tcase(suite, text);
     suite_add_tcase(suite, cache);
     suite_add_tcase(suite, compiler);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return suite_run(suite);
 }

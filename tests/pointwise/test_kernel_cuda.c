@@ -2,8 +2,6 @@
 #include "operation_case.h"
 #include "pinn_graph.h"
 
-#include <stdio.h>
-
 static pinn_context *open_context(pinn_executor executor) {
     const pinn_context_options options = {.executor = executor};
     pinn_context *context;
@@ -215,10 +213,7 @@ START_TEST(in_place_in_a_graph) {
 END_TEST
 
 int main(void) {
-    if (pinn_device_count() == 0) {
-        puts("skipped: no GPU");
-        return 77;
-    }
+    if (pinn_device_count() == 0) return suite_skip("no GPU");
     Suite *suite = suite_create("kernel on the device");
     TCase *device = tcase_create("device");
     tcase_set_timeout(device, 120);
@@ -226,10 +221,5 @@ int main(void) {
     tcase_add_loop_test(device, every_operation, 0, 2);
     tcase_add_loop_test(device, in_place_in_a_graph, 0, 2);
     suite_add_tcase(suite, device);
-    SRunner *runner = srunner_create(suite);
-    srunner_set_fork_status(runner, CK_NOFORK);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return suite_run_nofork(suite);
 }

@@ -5,6 +5,7 @@
 #include "core/text.h"
 #include "emulate.h"
 #include "pointwise/kernel.h"
+#include "suite.h"
 
 typedef void lane_function(const float *x, float *y, unsigned long count);
 
@@ -95,9 +96,5 @@ int main(void) {
     tcase_add_loop_test(tests, what_is_not_finite_stays_so, 0, 2);
     Suite *suite = suite_create("elementary functions of kernels");
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return suite_run(suite);
 }

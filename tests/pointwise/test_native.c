@@ -199,9 +199,5 @@ int main(void) {
     tcase_add_test(tests, code_is_not_writable);
     tcase_add_test(tests, creation_survives_lack_of_memory);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

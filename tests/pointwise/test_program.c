@@ -419,9 +419,5 @@ int main(void) {
     tcase_add_test(compiler, creation_survives_lack_of_memory);
     suite_add_tcase(suite, lanes);
     suite_add_tcase(suite, compiler);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return suite_run(suite);
 }

@@ -10,6 +10,7 @@
 
 #include "core/memory.h"
 #include "problem/problem.h"
+#include "suite.h"
 
 /* The error message of a file, or "" when it is fine. */
 static const char *message_of(const char *path) {
@@ -147,9 +148,5 @@ int main(void) {
     tcase_add_test(tests, test_flood_of_errors);
     tcase_add_test(tests, test_cut_and_changed);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

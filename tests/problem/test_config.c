@@ -10,6 +10,7 @@
 #include "problem/problem.h"
 #include "problem/schema.h"
 #include "problem/toml_adapter.h"
+#include "suite.h"
 
 static const char small[] =
     "time = \"t\"\n"
@@ -450,9 +451,5 @@ int main(void) {
     tcase_add_test(tests, test_string_positions);
     tcase_add_loop_test(tests, test_no_memory, 0, 2);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -1,10 +1,10 @@
 /* One key of a problem file is changed in its text, and nothing else. */
 #include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/memory.h"
 #include "problem/config.h"
+#include "suite.h"
 
 #define REST "[domain]\nx = [0, 1] # a line\n[fields]\nu = {}\n[[equation]]\nresidual = \"u_x - 1\"\npoints = 4\n[[train]]\nsteps = 1\n"
 #define TILES "units 5, splits 2, keep shared, weights all"
@@ -72,9 +72,5 @@ int main(void) {
     tcase_add_loop_test(tests, edits_change_one_key, 0, sizeof edits / sizeof *edits);
     tcase_add_test(tests, resolved_texts_are_searched);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

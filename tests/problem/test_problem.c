@@ -3,11 +3,11 @@
 #include <check.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/memory.h"
 #include "problem/problem.h"
+#include "suite.h"
 
 static pn_config *config;
 static pn_problem *problem;
@@ -241,9 +241,5 @@ int main(void) {
     tcase_add_test(tests, test_narrow_domains);
     tcase_add_test(tests, test_folded_constants);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -110,14 +110,4 @@ static inline void gradient_check_every(void (*check)(const char *path)) {
     ck_assert_msg(gradient_failures == 0, "%zu errors are over their bound", gradient_failures);
 }
 
-/* Runs a suite in this process; the program's exit status. */
-static inline int gradient_run(Suite *suite) {
-    SRunner *runner = srunner_create(suite);
-    srunner_set_fork_status(runner, CK_NOFORK);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
-}
-
 #endif

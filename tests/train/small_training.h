@@ -96,16 +96,12 @@ static inline double *read_column(const char *path, const char *name, size_t *co
     return value;
 }
 
-/* Runs a suite in this process: threads and devices don't survive a fork. Exit status of the program. */
-static inline int run_suite(Suite *suite) {
-    if (!mkdtemp(scratch)) return 1;
-    SRunner *runner = srunner_create(suite);
-    srunner_set_fork_status(runner, CK_NOFORK);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
+/* Runs a suite whose files lie in `scratch`; the program's exit status. */
+static inline int run_in_scratch(Suite *suite) {
+    if (!mkdtemp(scratch)) return EXIT_FAILURE;
+    const int status = suite_run_nofork(suite);
     remove_tree(scratch);
-    return failed != 0;
+    return status;
 }
 
 #endif

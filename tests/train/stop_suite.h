@@ -401,7 +401,7 @@ static int run_stop_suite(const char *name, void (*more)(TCase *)) {
     tcase_add_test(group, what_is_not_finite_is_told);
     if (more) more(group);
     suite_add_tcase(suite, group);
-    return run_suite(suite);
+    return run_in_scratch(suite);
 }
 
 #endif

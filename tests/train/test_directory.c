@@ -180,9 +180,5 @@ int main(void) {
     tcase_add_test(test, a_last_state_that_is_not_finite_is_no_success);
     tcase_add_test(test, sources_are_not_overwritten);
     suite_add_tcase(suite, test);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return suite_run(suite);
 }

@@ -62,10 +62,5 @@ int main(void) {
     tcase_set_timeout(group, 500);
     tcase_add_test(group, gradient_of_every_config);
     suite_add_tcase(suite, group);
-    SRunner *runner = srunner_create(suite);
-    srunner_set_fork_status(runner, CK_NOFORK);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return suite_run_nofork(suite);
 }

@@ -43,5 +43,5 @@ int main(void) {
     tcase_add_test(group, every_config);
     tcase_add_test(group, a_small_mistake_is_seen);
     suite_add_tcase(suite, group);
-    return gradient_run(suite);
+    return suite_run_nofork(suite);
 }

@@ -61,13 +61,10 @@ static void add(Suite *suite, const char *name, const TTest *test) {
 }
 
 int main(void) {
-    if (pinn_device_count() == 0) {
-        printf("skipped: no GPU\n");
-        return 77;
-    }
+    if (pinn_device_count() == 0) return suite_skip("no GPU");
     Suite *suite = suite_create("gradient accuracy on a GPU");
     add(suite, "float32", float32);
     add(suite, "tf32", tf32);
     add(suite, "float64", float64);
-    return gradient_run(suite);
+    return suite_run_nofork(suite);
 }

@@ -139,20 +139,13 @@ int main(void) {
     tcase_add_loop_test(group, given_tiles_are_checked, 0, sizeof given / sizeof *given);
     tcase_add_test(group, an_unusable_cache_is_said_once);
     suite_add_tcase(suite, group);
-    SRunner *runner = srunner_create(suite);
-    srunner_set_fork_status(runner, CK_NOFORK);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
+    const int status = suite_run_nofork(suite);
     remove_tree(cache);
-    return failed != 0;
+    return status;
 }
 
 #else
 
-int main(void) {
-    printf("skipped: built without CUDA\n");
-    return 77;
-}
+int main(void) { return suite_skip("built without CUDA"); }
 
 #endif

@@ -48,10 +48,5 @@ int main(void) {
     tcase_set_timeout(test, 60);
     tcase_add_test(test, notes_stand_above_the_live_line);
     suite_add_tcase(suite, test);
-    SRunner *runner = srunner_create(suite);
-    srunner_set_fork_status(runner, CK_NOFORK); /* the pass uses OpenMP */
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run_nofork(suite); /* the pass uses OpenMP */
 }

@@ -67,10 +67,5 @@ int main(void) {
     tcase_add_test(group, a_layered_pass_is_many_nodes);
     tcase_add_test(group, the_training_goes_on_unchanged);
     suite_add_tcase(suite, group);
-    SRunner *runner = srunner_create(suite);
-    srunner_set_fork_status(runner, CK_NOFORK);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return suite_run_nofork(suite);
 }

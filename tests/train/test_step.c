@@ -92,5 +92,5 @@ int main(void) {
     TCase *tests = tcase_create("step");
     tcase_add_test(tests, step_and_evaluation);
     suite_add_tcase(suite, tests);
-    return test_main(suite, false);
+    return suite_run(suite);
 }

@@ -31,9 +31,6 @@ END_TEST
 static void gpu_tests(TCase *group) { tcase_add_test(group, graph_and_eager_stop_at_the_same_step); }
 
 int main(void) {
-    if (pinn_device_count() == 0) {
-        printf("skipped: no GPU\n");
-        return 77;
-    }
+    if (pinn_device_count() == 0) return suite_skip("no GPU");
     return run_stop_suite("cuda", gpu_tests);
 }

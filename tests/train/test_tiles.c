@@ -212,10 +212,5 @@ int main(void) {
     tcase_add_test(tests, a_cpu_is_not_tuned);
     tcase_add_test(tests, a_problem_file_is_given_its_tiles);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_set_fork_status(runner, CK_NOFORK); /* the pass uses OpenMP */
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run_nofork(suite); /* the pass uses OpenMP */
 }

@@ -171,10 +171,7 @@ START_TEST(a_warm_start_compiles_nothing) {
 END_TEST
 
 int main(void) {
-    if (pinn_device_count() == 0) {
-        printf("skipped: no GPU\n");
-        return 77;
-    }
+    if (pinn_device_count() == 0) return suite_skip("no GPU");
     if (!mkdtemp(scratch) || unsetenv("PINN_TILES") != 0 || unsetenv("PINN_PASS") != 0) return 1;
     Suite *suite = suite_create("tiles on a GPU");
     TCase *tests = tcase_create("cuda");
@@ -187,11 +184,7 @@ int main(void) {
     tcase_add_test(tests, tuning_measures_and_names_the_fastest);
     tcase_add_test(tests, a_warm_start_compiles_nothing);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_set_fork_status(runner, CK_NOFORK);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
+    const int status = suite_run_nofork(suite);
     remove_tree(scratch);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return status;
 }

@@ -53,9 +53,6 @@ static void gpu_tests(TCase *group) {
 }
 
 int main(void) {
-    if (pinn_device_count() == 0) {
-        printf("skipped: no GPU\n");
-        return 77;
-    }
+    if (pinn_device_count() == 0) return suite_skip("no GPU");
     return run_training_suite("cuda", gpu_tests);
 }

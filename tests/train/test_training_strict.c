@@ -96,9 +96,5 @@ int main(void) {
     tcase_add_loop_test(group, strict_training_equals_inline_training, 0, sizeof variants / sizeof *variants);
     tcase_add_test(group, unknown_mode_is_refused);
     suite_add_tcase(suite, group);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -206,7 +206,7 @@ static int run_training_suite(const char *name, void (*more)(TCase *)) {
     tcase_add_test(group, heat_learns);
     more(group);
     suite_add_tcase(suite, group);
-    return run_suite(suite);
+    return run_in_scratch(suite);
 }
 
 #endif

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "suite.h"
 #include "train/training.h"
 
 #define CONFIG(name) PINN_SOURCE_DIR "/configs/" name
