@@ -84,6 +84,9 @@ expect 0 'finished' "$train" "${quick[@]}" --json --quiet --force "$heat"
 expect 2 'these keys|These keys' "$train" "${quick[@]}" --set constants.alpha=0.5 --resume "$heat"
 expect 0 '"steps": 90' "$train" "${quick[@]}" --set train.0.steps=90 --json --quiet --resume "$heat"
 expect 0 '"steps": 95' "$train" "${quick[@]}" --set train.0.steps=95 --json --quiet --resume runs/heat/config.toml
+# its config.toml tells what it is now, so that it goes on from there without more options
+expect 0 '^steps = 95$' grep '^steps' runs/heat/config.toml
+expect 0 '"steps": 95' "$train" --device cpu --json --quiet --resume runs/heat/config.toml
 expect 2 'nothing to resume.*without --resume' "$train" "${quick[@]}" --resume --out never-run "$heat"
 cp -r runs/heat beheaded && rm beheaded/checkpoint.h5
 expect 2 'nothing to resume.*--force' "$train" "${quick[@]}" --resume --out beheaded "$heat"
