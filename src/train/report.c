@@ -164,19 +164,43 @@ fail:
     return status;
 }
 
-static void plan_sets(const pinn_training *training, pn_text *plan) {
+enum { PLAN_LIST = 24 }; /* entries of a list that are printed, at most */
+
+/* Where the set's points lie, and how many on each face when there are several. */
+static pinn_status plan_faces(const pn_problem *problem, const pn_set *set, pn_text *plan) {
+    if (set->face[0].axis < 0) {
+        pn_text_string(plan, "    inside the domain\n");
+        return PINN_OK;
+    }
+    size_t *count = pn_allocate(set->face_count, sizeof *count);
+    if (!count) return PN_NO_MEMORY("the plan");
+    pn_face_divide(set->face, set->face_count, problem->coordinates, problem->lower, problem->upper, set->points, count);
+    for (size_t i = 0; i < set->face_count && i < PLAN_LIST; i++) {
+        pn_text_string(plan, i ? ", " : "    on ");
+        pn_face_print(problem, &set->face[i], plan);
+        if (set->face_count > 1) pn_text_printf(plan, " (%zu point%s)", count[i], count[i] == 1 ? "" : "s");
+    }
+    if (set->face_count > PLAN_LIST) pn_text_printf(plan, " ... (%zu in all)", set->face_count);
+    pn_text_string(plan, "\n");
+    pn_free(count);
+    return PINN_OK;
+}
+
+static pinn_status plan_sets(const pinn_training *training, pn_text *plan) {
     const pn_problem *problem = training->problem;
+    pinn_status status = PINN_OK;
     pn_text_string(plan, "\npoint sets\n");
     for (size_t s = 0; s < problem->sets; s++) {
         const pn_set *set = &problem->set[s];
         pn_text_printf(plan, "  %-16s %9zu point%s, %s; channels of %s:", set->name, set->points, set->points == 1 ? "" : "s",
                        set->fixed ? "fixed" : "new at every step", problem->fields == 1 ? "the field" : "every field f");
-        for (size_t c = 0; c < set->layout.count && c < 24; c++) {
+        for (size_t c = 0; c < set->layout.count && c < PLAN_LIST; c++) {
             pn_text_string(plan, c ? ", " : " ");
             pn_channel_print(&set->layout.channel[c], problem->fields == 1 ? problem->field_name[0] : "f", problem->coordinate_name, plan);
         }
-        if (set->layout.count > 24) pn_text_printf(plan, " ... (%zu in all)", set->layout.count);
+        if (set->layout.count > PLAN_LIST) pn_text_printf(plan, " ... (%zu in all)", set->layout.count);
         pn_text_string(plan, "\n");
+        PN_TRY(plan_faces(problem, set, plan));
         for (size_t k = 0; k < set->term_count; k++) {
             const pn_term *term = &problem->term[set->first_term + k];
             pn_text_printf(plan, "    term %-16s weight ", term->name);
@@ -184,6 +208,8 @@ static void plan_sets(const pinn_training *training, pn_text *plan) {
             pn_text_string(plan, "\n");
         }
     }
+fail:
+    return status;
 }
 
 static void plan_cost(const pinn_training *training, pn_text *plan) {
@@ -242,7 +268,7 @@ pinn_status pinn_training_plan(const pinn_training *training, char **out) {
         if (block->columns) pn_text_printf(&plan, ", %zu]\n", block->columns);
     }
     pn_text_printf(&plan, "  steps     %llu\n", (unsigned long long)training->last_step);
-    plan_sets(training, &plan);
+    PN_TRY(plan_sets(training, &plan));
     plan_cost(training, &plan);
     PN_TRY(plan_schedule(training, &plan));
     PN_TRY(pn_text_check(&plan));

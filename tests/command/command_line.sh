@@ -72,6 +72,10 @@ fi
 
 # a plan trains nothing and writes nothing
 expect 0 'recorded step' "$train" --plan "${quick[@]}" "$heat"
+expect 0 '^    inside the domain$' "$train" --plan "${quick[@]}" "$heat"
+expect 0 '^    on x=min \(100 points\), x=max \(100 points\)$' "$train" --plan "${quick[@]}" "$heat"
+expect 0 '^    on t=min$' "$train" --plan "${quick[@]}" "$heat"
+expect 0 '^    on x=0\.25 \(1 point\), t=max \(2 points\)$' "$train" --plan "${quick[@]}" --set 'condition.0.on=["x=1/4", "t=max"]' --set condition.0.points=3 --set 'domain.x=[0, 2]' "$heat"
 [ -e runs ] && { echo "FAILED: --plan wrote runs/"; failures=$((failures + 1)); }
 
 # a run, its files, and that it is not overwritten

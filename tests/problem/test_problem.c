@@ -53,6 +53,10 @@ START_TEST(test_faces) {
         ck_assert_int_eq(b->face[i].side, expected[i].side);
         ck_assert_double_eq(b->face[i].value, expected[i].value);
     }
+    pn_text printed = {0};
+    for (int i = 0; i < 4; i++) pn_face_print(problem, &b->face[i], &printed);
+    ck_assert_str_eq(pn_text_get(&printed), "x=minx=maxy=0.5t=min");
+    pn_text_free(&printed);
     ck_assert(c->fixed && !b->fixed);
     /* On x=max the normal is (1, 0): dn(u) - ny is u_x, and no other derivative is carried. */
     ck_assert_uint_eq(c->layout.count, 2);
