@@ -224,7 +224,7 @@ pinn_status pn_machinery_record(pinn_training *training) {
     if (any_fixed(training->problem)) {
         PN_TRY(pinn_graph_begin(training->sample_graph));
         PN_TRY(pn_sampler_record(training->machinery.sampler, training->sample_graph, true));
-        PN_TRY(pinn_graph_launch(training->sample_graph, 1));
+        if (!training->check_only) PN_TRY(pinn_graph_launch(training->sample_graph, 1));
     }
     PN_TRY(pinn_graph_begin(training->chunk_graph));
     PN_TRY(pn_chunk_record(training, training->chunk_graph, training->unroll));
@@ -233,23 +233,29 @@ fail:
     return status;
 }
 
+static pinn_status write_evaluation_points(pinn_training *training, size_t count) {
+    const pn_real real = training->config->real;
+    if (training->check_only) return PINN_OK;
+    void *coordinate = pn_allocate(count, pn_real_bytes(real));
+    if (!coordinate) return PN_NO_MEMORY("the evaluation set");
+    for (size_t i = 0; i < count; i++) pn_real_set(real, coordinate, i, training->problem->evaluation_coordinate[i]);
+    const pinn_status status = pinn_plane_write(training->evaluation_points, 0, coordinate, count * pn_real_bytes(real));
+    pn_free(coordinate);
+    return status;
+}
+
 /* Coordinates in the run's precision, references in float64: the error norms are float64 sums. */
 static pinn_status create_evaluation_planes(pinn_training *training) {
     const pn_problem *problem = training->problem;
-    pn_real real = training->config->real;
-    size_t count = problem->coordinates * problem->evaluation_points;
-    size_t reference_bytes = problem->fields * problem->evaluation_points * sizeof(double);
+    const size_t count = problem->coordinates * problem->evaluation_points;
+    const size_t reference_bytes = problem->fields * problem->evaluation_points * sizeof(double);
     pinn_status status;
-    void *coordinate = pn_allocate(count, pn_real_bytes(real));
-    if (!coordinate) return PN_NO_MEMORY("the evaluation set");
-    for (size_t i = 0; i < count; i++) pn_real_set(real, coordinate, i, problem->evaluation_coordinate[i]);
-    PN_TRY(pinn_plane_create(training->context, "evaluation points", PINN_DEVICE, count * pn_real_bytes(real),
+    PN_TRY(pinn_plane_create(training->context, "evaluation points", PINN_DEVICE, count * pn_real_bytes(training->config->real),
                              &training->evaluation_points));
-    PN_TRY(pinn_plane_write(training->evaluation_points, 0, coordinate, count * pn_real_bytes(real)));
+    PN_TRY(write_evaluation_points(training, count));
     PN_TRY(pinn_plane_create(training->context, "reference", PINN_DEVICE, reference_bytes, &training->reference));
     PN_TRY(pinn_plane_write(training->reference, 0, problem->reference, reference_bytes));
 fail:
-    pn_free(coordinate);
     return status;
 }
 

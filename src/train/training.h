@@ -49,7 +49,7 @@ struct pinn_training {
     char *tiles; /* owned; in their canonical form; NULL = by the model. Once the pass is made: what it uses on a GPU */
     pn_text tiles_from; /* who gave them, for messages: "PINN_TILES", "configs/heat.toml:5:10: tiles"; empty: nobody, or the checkpoint */
     const char *compile_for; /* borrowed while the training is created */
-    bool check_only;         /* made with compile_for: never run */
+    bool check_only;         /* made with compile_for or plan_only: never run, and its planes have no memory (graph/plan.h) */
     uint64_t seed, total_steps, last_step; /* last_step: the smaller of all phases' steps and [stop] step */
     FILE *progress_stream;
     pn_progress *progress; /* on it, while the training runs; else NULL */
