@@ -1,5 +1,6 @@
 /* What a step is made of: the point sets' planes, sampler, network pass and step nodes, and their recording. */
 #include "core/tiles.h"
+#include "pointwise/program.h"
 #include "train/training.h"
 
 /* Columns start at multiples of this many elements, so that every set is aligned for vector loads. */
@@ -211,9 +212,23 @@ fail:
     return status;
 }
 
+/* Seconds for which the beginning of a phase says nothing while kernels are compiled: large ones take minutes. */
+#define PATIENCE 2.0
+
+static void tell_compiling(void *user, size_t kernels) {
+    pinn_training *training = user;
+    if (pn_compiled_kernels() == training->phase_compiled) return; /* a slow cache */
+    training->told_compiling = true;
+    pn_note(training, "waiting for %zu GPU kernel%s to be compiled; the next start finds %s in the cache", kernels, kernels == 1 ? "" : "s",
+            kernels == 1 ? "it" : "them");
+}
+
 static pinn_status finish_kernels(pinn_training *training, pn_pass *pass) {
     const double start = pn_clock();
+    const pn_patience patience = {training->phase_began + PATIENCE, tell_compiling, training};
+    pn_compilation_patience(training->told_compiling ? NULL : &patience);
     const pinn_status status = pn_pass_finish(pass);
+    pn_compilation_patience(NULL);
     training->start_kernels += pn_clock() - start;
     return status;
 }
@@ -326,6 +341,9 @@ pinn_status pn_phase_begin(pinn_training *training, size_t phase) {
     bool changed = false;
     pinn_status status;
     training->phase = phase;
+    training->phase_began = pn_clock();
+    training->phase_compiled = pn_compiled_kernels();
+    training->told_compiling = false;
     /* A phase's point counts hold from then on, so those of the phases before count too: a resumed run has not been through them. */
     for (; training->phases_applied <= phase; training->phases_applied++) {
         bool one = false;

@@ -94,6 +94,9 @@ struct pinn_training {
     double seconds;         /* training time of this process */
     double start_seconds, start_context, start_kernels; /* of creating the training: in all, the context alone, waiting for kernels alone */
     size_t start_compiled;  /* kernels compiled meanwhile; the others came from the cache */
+    double phase_began;     /* monotonic time; and how many kernels this process had compiled then, */
+    size_t phase_compiled;
+    bool told_compiling;    /* since then that it waits for kernels */
     const char *stop_reason;
 
     /* results, also borrowed by pinn_result */
