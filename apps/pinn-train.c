@@ -64,7 +64,7 @@ static error_t parse_option(int key, char *value, struct argp_state *state) {
         break;
     case KEY_RESUME: o->resume = true; break;
     case KEY_FORCE: o->force = true; break;
-    case KEY_PLAN: a->plan = o->no_directory = true; break;
+    case KEY_PLAN: a->plan = o->plan_only = o->no_directory = true; break;
     case KEY_TUNE:
         a->tune = o->no_directory = true;
         o->tiles = o->lowering = "auto";

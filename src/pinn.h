@@ -40,6 +40,7 @@ typedef struct pinn_options { /* all strings borrowed during pinn_training_creat
     const char *tiles;      /* NULL: environment variable PINN_TILES, else "auto"; tiles of the GPU's pass, as a plan prints them */
     const char *compile_for; /* on a CPU: compile the kernels that a GPU of this architecture ("sm_90") would run, as a check: the training cannot be
                                 run; NULL = don't */
+    bool plan_only;         /* sizes alone, for pinn_training_plan: takes none of the memory that a run would, and cannot be run */
     const char *directory;  /* run directory; NULL = runs/<config's name without .toml> */
     bool no_directory;      /* write nothing: plans and benches */
     bool force, resume;     /* an existing run: overwrite it, or go on from its checkpoint */

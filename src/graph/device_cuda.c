@@ -102,6 +102,7 @@ static pinn_status find_device(pinn_context *context, int ordinal) {
         return pn_fail(PINN_UNSUPPORTED, "CUDA device %d (%s) has compute capability %d.%d: %d.0 or higher is needed", ordinal,
                        properties.name, properties.major, properties.minor, OLDEST_MAJOR);
     context->multiprocessors = properties.multiProcessorCount;
+    context->memory = properties.totalGlobalMem;
     context->device_name = pn_duplicate(properties.name, strlen(properties.name));
     return context->device_name ? PINN_OK : PN_NO_MEMORY("a context");
 }

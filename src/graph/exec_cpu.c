@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "graph/graph.h"
 
@@ -31,14 +32,15 @@ static char *processor_name(void) {
 
 static pinn_status open_cpu(pinn_context *context, const pinn_context_options *options) {
     (void)options;
+    const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    context->memory = pages > 0 && page > 0 ? (size_t)pages * (size_t)page : 0;
     context->device_name = processor_name();
     return context->device_name ? PINN_OK : PN_NO_MEMORY("a context");
 }
 
 static void close_cpu(pinn_context *context) { (void)context; }
 
-/* Large planes come as untouched zero pages, so that planning a run that would not fit costs no memory. The address to free stands in
- * the word before the plane. */
+/* Large planes come as untouched zero pages. The address to free stands in the word before the plane. */
 static pinn_status allocate_cpu(pinn_context *context, pinn_place place, size_t bytes, void **out) {
     (void)context, (void)place;
     enum { LARGE = 1 << 20 };

@@ -23,6 +23,7 @@
 #include "core/memory.h"
 #include "core/status.h"
 #include "core/text.h"
+#include "graph/plan.h"
 #include "pinn_graph.h"
 
 /* ---- process.c: the process ------------------------------------------------------------------------------------------------ */
@@ -104,9 +105,13 @@ struct pinn_context {
     void *stream; /* the one operations launch on now: while a capture is open, the capturing one */
     void *blas;
     int multiprocessors;
+    size_t memory; /* bytes the device has; 0: not known */
 
+    bool plans;              /* plan.h; the next plane's address is then: */
+    uintptr_t plan_end;
     atomic_size_t references;
     size_t planes, graphs;   /* handles the caller has not destroyed */
+    size_t plane_bytes;      /* of the planes made here, not of views nor of wrapped memory */
     uint64_t frees;          /* planes freed so far: when it has not moved, no graph has become stale */
     bool busy;               /* something was enqueued since the last wait */
     pinn_graph *first_graph; /* all graphs, linked by next/previous */
@@ -152,7 +157,8 @@ struct pinn_plane {
     void *address;
     size_t bytes;
     uint64_t generation;
-    pn_block *block; /* NULL for views and wrapped memory */
+    pn_block *block; /* NULL for views, wrapped memory and plans */
+    bool planned;    /* a root without memory, not among context->first_plane */
     pinn_plane *next, *previous;
     size_t references; /* the caller's handle, nodes, views */
     bool freed;        /* the caller destroyed it; of a root: the memory is gone */

@@ -1,4 +1,4 @@
-/* Planes: memory made by the context, the caller's memory, and views of either. */
+/* Planes: memory made by the context, the caller's memory, views of either, and sizes alone (plan.h). */
 #include <string.h>
 
 #include "graph/graph.h"
@@ -89,15 +89,35 @@ void pn_block_destroy(pn_block *block) {
     if (block) pn_release_push(&block->release);
 }
 
+/* An address that no other plane of the context has a byte at, aligned as any. */
+static pinn_status plan_memory(pinn_plane *plane) {
+    enum { ALIGNMENT = 256 };
+    pinn_context *context = plane->context;
+    const uintptr_t start = (context->plan_end / ALIGNMENT + 1) * ALIGNMENT;
+    if (plane->bytes > UINTPTR_MAX - 2 * ALIGNMENT - start) return pn_fail(PINN_NO_MEMORY, "more than can be addressed");
+    plane->address = (void *)start;
+    plane->planned = true;
+    plane->generation = pn_generation_next();
+    context->plan_end = start + plane->bytes;
+    return PINN_OK;
+}
+
+static pinn_status make_memory(pinn_plane *plane) {
+    pinn_status status = pn_block_create(plane->context, plane->place, plane->bytes, &plane->block);
+    if (status != PINN_OK) return status;
+    plane->address = plane->block->address;
+    link_root(plane);
+    return PINN_OK;
+}
+
 pinn_status pinn_plane_create(pinn_context *context, const char *name, pinn_place place, size_t bytes, pinn_plane **out) {
     pinn_plane *plane = NULL;
     pinn_status status;
     PN_TRY(pn_enter(context, __func__));
     PN_TRY(check_new(__func__, name, place, bytes));
     PN_TRY(make_plane(context, name, place, bytes, &plane));
-    PN_TRY(pn_block_create(context, place, bytes, &plane->block));
-    plane->address = plane->block->address;
-    link_root(plane);
+    PN_TRY(context->plans ? plan_memory(plane) : make_memory(plane));
+    context->plane_bytes += bytes;
     *out = plane;
     return PINN_OK;
 fail:
@@ -154,7 +174,8 @@ static void destroy_plane(void *object) {
     if (plane->root == plane) {
         context->frees++;
         pn_context_wait(context); /* enqueued work may still use the memory; a failed device has nothing left to wait for */
-        unlink_root(plane);
+        if (plane->block || plane->planned) context->plane_bytes -= plane->bytes;
+        if (!plane->planned) unlink_root(plane);
         pn_block_destroy(plane->block);
         plane->block = NULL;
     }
@@ -185,7 +206,7 @@ static pinn_status check_range(const char *function, const pinn_plane *plane, si
 pinn_status pinn_plane_write(pinn_plane *plane, size_t offset, const void *from, size_t bytes) {
     pinn_status status;
     PN_TRY(check_range(__func__, plane, offset, bytes, from));
-    if (bytes == 0) return PINN_OK;
+    if (bytes == 0 || plane->root->planned) return PINN_OK;
     PN_TRY(pn_context_wait(plane->context));
     return plane->context->backend->write(plane->context, plane->place, (char *)plane->address + offset, from, bytes);
 fail:
@@ -196,6 +217,7 @@ pinn_status pinn_plane_read(const pinn_plane *plane, size_t offset, void *to, si
     pinn_status status;
     PN_TRY(check_range(__func__, plane, offset, bytes, to));
     if (bytes == 0) return PINN_OK;
+    if (plane->root->planned) return pn_fail(PINN_REFUSED, "%s: plane '%s' has no memory: its context only plans", __func__, plane->name);
     PN_TRY(pn_context_wait(plane->context));
     return plane->context->backend->read(plane->context, plane->place, to, (const char *)plane->address + offset, bytes);
 fail:

@@ -111,7 +111,7 @@ static pinn_status build(pinn_graph *graph, pn_list *list) {
     else
         pn_text_string(&reason, graph->invalidated ? "invalidated" : "first build");
     PN_TRY(pn_text_check(&reason));
-    PN_TRY(context->backend->build(graph, list, &executable));
+    if (!context->plans) PN_TRY(context->backend->build(graph, list, &executable));
     drop_built(graph);
     forget_shape(graph);
     graph->built = list;
@@ -225,6 +225,7 @@ static pinn_status enqueue(pinn_graph *graph, uint64_t times) {
     pinn_context *context = graph->context;
     uint64_t done = 0;
     pinn_status status;
+    if (context->plans) return pn_fail(PINN_REFUSED, "graph '%s' cannot run: its context only plans", graph->name);
     PN_TRY(check_cuts(graph));
     PN_TRY(pn_fault_take(context));
     PN_TRY(prepare(graph));

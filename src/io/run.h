@@ -16,12 +16,13 @@ struct pn_run {
     char *path, *events_path, *checkpoint_path, *solution_path, *config_path; /* owned */
     pn_text warning;                                                          /* empty: none */
     pn_run_mode mode;
-    int lock;            /* descriptor of the lock file; -1: none */
-    bool made_lock;      /* the lock file is new */
-    size_t made;         /* length of the first directory's path that was made here; 0: none was */
-    bool keeps_config;   /* config.toml is the problem file of this resumed run */
-    bool began;          /* pn_run_start has gone well */
-    bool has_checkpoint; /* on disk, of step checkpoint_step; guarded by the mutex once there is a thread */
+    int lock;             /* descriptor of the lock file; -1: none */
+    bool made_lock;       /* the lock file is new */
+    size_t made;          /* length of the first directory's path that was made here; 0: none was */
+    bool config_is_input; /* config.toml is the problem file of this resumed run */
+    bool keeps_config;    /* ... and no run wrote it */
+    bool began;           /* pn_run_start has gone well */
+    bool has_checkpoint;  /* on disk, of step checkpoint_step; guarded by the mutex once there is a thread */
     uint64_t checkpoint_step;
     size_t quantities, snapshot_parameters;
     pn_real real;

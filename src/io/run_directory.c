@@ -163,7 +163,7 @@ static bool same_file(const char *a, const char *b) {
 static pinn_status check_input(pn_run *run, const char *input, const char *path) {
     if (!same_file(input, path)) return PINN_OK;
     if (run->mode == PN_RUN_RESUME && path == run->config_path) {
-        run->keeps_config = true;
+        run->config_is_input = true;
         return PINN_OK;
     }
     return pn_fail(PINN_CONFIG, "%s: the run would write over this file, which it reads as %s; choose another directory with --out",
@@ -181,17 +181,22 @@ static pinn_status check_inputs(pn_run *run, const char *const *input, size_t in
     return status;
 }
 
-/* FORCE removes a config.toml, RESUME replaces it. */
-static pinn_status check_config_is_a_runs(const pn_run *run) {
-    const bool resume = run->mode == PN_RUN_RESUME;
+static bool is_a_runs_config(const char *path) {
     char line[sizeof written_by_a_run] = {0};
     struct stat info;
-    if (!exists(run->config_path)) return PINN_OK;
     /* A pipe would be waited for. */
-    FILE *file = stat(run->config_path, &info) == 0 && S_ISREG(info.st_mode) ? fopen(run->config_path, "re") : NULL;
+    FILE *file = stat(path, &info) == 0 && S_ISREG(info.st_mode) ? fopen(path, "re") : NULL;
     const bool a_runs = file && fread(line, 1, sizeof line - 1, file) > 0 && strcmp(line, written_by_a_run) == 0;
     if (file) fclose(file);
-    if (a_runs) return PINN_OK;
+    return a_runs;
+}
+
+/* FORCE removes a config.toml, RESUME replaces it: somebody's own stays, and goes on as the problem file of a resumed run. */
+static pinn_status check_config_is_a_runs(pn_run *run) {
+    const bool resume = run->mode == PN_RUN_RESUME;
+    if (!exists(run->config_path) || is_a_runs_config(run->config_path)) return PINN_OK;
+    run->keeps_config = run->config_is_input;
+    if (run->keeps_config) return PINN_OK;
     return pn_fail(PINN_CONFIG, "%s: no run wrote this file, so %s leaves it alone; move it%s", run->config_path,
                    resume ? "--resume" : "--force", resume ? " and resume again" : ", or choose another directory with --out");
 }
@@ -212,7 +217,7 @@ static pinn_status check_mode(pn_run *run) {
                            "%s: a run is already there (%s); continue it with --resume, replace it with --force, or choose another "
                            "directory with --out",
                            run->path, files[i].name);
-    return run->mode == PN_RUN_NEW || run->keeps_config ? PINN_OK : check_config_is_a_runs(run);
+    return run->mode == PN_RUN_NEW ? PINN_OK : check_config_is_a_runs(run);
 }
 
 static pinn_status remove_file(const char *path) {
@@ -309,25 +314,28 @@ fail:
     return status;
 }
 
-/* The new file is on disk before the old one loses its name. */
-static pinn_status write_config(pn_run *run, const char *config) {
-    if (run->keeps_config) return PINN_OK;
-    char temporary[PN_FILE_NAME];
+/* The new config.toml, on disk beside the old one: a run that cannot begin for want of room leaves that as it is. */
+static pinn_status stage_config(pn_run *run, const char *config, bool *edited) {
     pn_text text = {0};
-    bool edited = false;
     pinn_status status;
     config_text(config, &text);
     PN_TRY(pn_text_check(&text));
-    if (run->mode == PN_RUN_RESUME && exists(run->config_path)) PN_TRY(is_edited(run, &text, &edited));
+    if (run->mode == PN_RUN_RESUME && exists(run->config_path)) PN_TRY(is_edited(run, &text, edited));
     PN_TRY(pn_file_stage(run->config_path, text.data, text.length));
-    if (edited) {
-        pn_text_printf(&run->warning, "%s was edited since the run wrote it; it is kept as ", run->config_path);
-        status = pn_file_set_aside(run->config_path, "edited", &run->warning);
-        if (status != PINN_OK) unlink(pn_file_temporary(run->config_path, temporary));
-    }
-    if (status == PINN_OK) status = pn_file_commit(run->config_path);
 fail:
     pn_text_free(&text);
+    return status;
+}
+
+static pinn_status commit_config(pn_run *run, bool edited) {
+    pinn_status status;
+    if (edited) {
+        pn_text_printf(&run->warning, "%s%s was edited since the run wrote it; it is kept as ", run->warning.length ? "; " : "",
+                       run->config_path);
+        PN_TRY(pn_file_set_aside(run->config_path, "edited", &run->warning));
+    }
+    PN_TRY(pn_file_commit(run->config_path));
+fail:
     return status;
 }
 
@@ -336,22 +344,24 @@ static pinn_status open_events(pn_run *run, const pn_run_spec *spec) {
     if (run->mode != PN_RUN_RESUME) return pn_events_create(run->events_path, spec->quantity, spec->quantities, &run->events);
     pinn_status status =
         pn_events_resume(run->events_path, spec->quantity, spec->quantities, spec->resume_step, &run->events, &warning);
-    if (warning) pn_text_printf(&run->warning, "%s%s", run->warning.length ? "; " : "", warning);
+    if (warning) pn_text_string(&run->warning, warning);
     pn_free(warning);
     return status == PINN_OK ? pn_text_check(&run->warning) : status;
 }
 
 /* A new run that could not begin leaves nothing that would be in the way of the next attempt. */
 static void remove_beginning(pn_run *run) {
+    char temporary[PN_FILE_NAME];
     pn_events_close(run->events);
     run->events = NULL;
+    unlink(pn_file_temporary(run->config_path, temporary));
     for (size_t i = 0; run->mode != PN_RUN_RESUME && i < FILES; i++) unlink(*file_path(run, i));
 }
 
 pinn_status pn_run_start(pn_run *run, const pn_run_spec *spec) {
     if (run->began || !spec->config || !spec->quantities)
         return pn_fail(PINN_BAD_ARGUMENT, "%s: a run begins once, with a config and quantities", run->path);
-    bool removed = false;
+    bool removed = false, edited = false;
     run->quantities = spec->quantities;
     run->snapshot_parameters = spec->snapshot_parameters;
     run->real = spec->real;
@@ -362,8 +372,9 @@ pinn_status pn_run_start(pn_run *run, const pn_run_spec *spec) {
     PN_TRY(pn_run_writer_allocate(run));
     PN_TRY(remove_files(run, run->mode == PN_RUN_FORCE));
     removed = true;
-    PN_TRY(write_config(run, spec->config));
+    if (!run->keeps_config) PN_TRY(stage_config(run, spec->config, &edited));
     PN_TRY(open_events(run, spec));
+    if (!run->keeps_config) PN_TRY(commit_config(run, edited));
     PN_TRY(pn_run_writer_start(run));
     run->began = true;
     return PINN_OK;

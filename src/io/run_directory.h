@@ -24,7 +24,7 @@ typedef enum pn_run_mode { PN_RUN_NEW, PN_RUN_FORCE, PN_RUN_RESUME } pn_run_mode
 pinn_status pn_run_claim(const char *path, pn_run_mode mode, const char *const *input, size_t inputs, pn_run **out);
 
 typedef struct pn_run_spec {
-    const char *config;          /* resolved TOML -> config.toml, unless that is the problem file of a resumed run */
+    const char *config;          /* resolved TOML -> config.toml, unless that is a resumed run's problem file and no run's */
     const char *const *quantity; /* event columns: "step", "seconds", ... */
     size_t quantities;
     int64_t resume_step;        /* RESUME: rows up to this step are kept */
@@ -33,8 +33,8 @@ typedef struct pn_run_spec {
 } pn_run_spec;
 
 /* Once, after everything else that may fail: removes what a killed run left half-written and, with FORCE, an old run's files by
- * name, nothing else (records kept aside as damaged stay); writes config.toml (one that was edited by hand is kept aside on RESUME), opens the record and starts the writer thread. When
- * it fails nothing new is left; what comes below needs a run that has begun. */
+ * name, nothing else (records kept aside as damaged stay); opens the record, writes config.toml (one that was edited by hand is kept
+ * aside on RESUME) and starts the writer thread. When it fails nothing new is left; what comes below needs a run that has begun. */
 pinn_status pn_run_start(pn_run *run, const pn_run_spec *spec);
 /* Queues event rows (copied), any thread; waits while the queue is full. Returns the writer's first failure once there was one:
  * from then on nothing more is written, not even a checkpoint, so that the files stay those of one moment: the message says of

@@ -90,6 +90,7 @@ typedef struct pn_pass_cost {
     double pointwise_operations; /* arithmetic + special */
     double bytes;                /* moved between memory and kernels by the layered pass (each operand once) */
     size_t workspace_bytes, partial_bytes;
+    size_t beside_bytes;         /* memory that is no plane's, of which the workspace is part or none */
     size_t tile_points, tile_groups; /* tiled: points a tile, partial gradients; 0 otherwise */
 } pn_pass_cost;
 void pn_pass_get_cost(const pn_pass *pass, pn_pass_cost *out);

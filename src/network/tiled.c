@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/memory.h"
+#include "graph/plan.h"
 #include "network/description.h"
 #include "network/product.h"
 
@@ -224,6 +225,9 @@ static pinn_status create_workers(pn_pass *pass, tiled *t, size_t buffer_element
         }
     for (size_t s = 0; s < pass->members; s++) measure_program(pass->member[s].residual, &t->operands, &scratch);
     t->workers = (size_t)omp_get_max_threads();
+    const size_t bytes = buffer_elements * pn_real_bytes(pass->real) + scratch;
+    pass->cost.workspace_bytes = pass->cost.beside_bytes = t->workers * bytes;
+    if (pn_context_plans(pass->context)) return PINN_OK;
     t->worker = pn_allocate(t->workers, sizeof *t->worker);
     if (!t->worker) return PN_NO_MEMORY("the network pass");
     for (size_t i = 0; i < t->workers; i++) {
@@ -232,9 +236,10 @@ static pinn_status create_workers(pn_pass *pass, tiled *t, size_t buffer_element
         w->scratch = pn_allocate(scratch, 1);
         w->operand = pn_allocate(t->operands, sizeof *w->operand);
         w->address = pn_allocate(t->operands, sizeof *w->address);
-        if (!w->buffer || !w->scratch || !w->operand || !w->address) return PN_NO_MEMORY("the network pass");
+        if (!w->buffer || !w->scratch || !w->operand || !w->address)
+            return pn_fail(PINN_NO_MEMORY, "out of memory for the network pass, which needs %zu bytes in each of %zu threads: use a narrower network, "
+                                           "or fewer threads (OMP_NUM_THREADS)", bytes, t->workers);
     }
-    pass->cost.workspace_bytes = t->workers * (buffer_elements * pn_real_bytes(pass->real) + scratch);
     return PINN_OK;
 }
 
@@ -264,8 +269,13 @@ static pinn_status tiled_create(pn_pass *pass) {
     PN_TRY(create_workers(pass, t, place_buffers(pass, most_rows)));
     if (!pass->evaluate) {
         const size_t parameters = pass->network->parameters;
-        t->transposed = pn_allocate(parameters, pn_real_bytes(pass->real));
-        if (!t->transposed) return PN_NO_MEMORY("the network pass");
+        pass->cost.beside_bytes += parameters * pn_real_bytes(pass->real);
+        if (!pn_context_plans(pass->context)) {
+            t->transposed = pn_allocate(parameters, pn_real_bytes(pass->real));
+            if (!t->transposed)
+                return pn_fail(PINN_NO_MEMORY, "out of memory for the network pass, which needs %zu bytes for its transposed weights: use a narrower network",
+                               parameters * pn_real_bytes(pass->real));
+        }
         PN_TRY(pn_pass_allocate(pass, PN_BASE_GRADIENT, "gradient partials", t->groups * parameters));
         PN_TRY(pn_pass_allocate(pass, PN_BASE_LOSS, "loss partials", t->groups * pass->terms));
         PN_TRY(pn_pass_add_gradient(pass, (pn_partial){0, parameters, t->groups, parameters, 0}));

@@ -3,6 +3,7 @@
 
 #include "core/memory.h"
 #include "core/status.h"
+#include "graph/plan.h"
 #include "kernels/adam.h"
 
 struct pn_adam {
@@ -36,11 +37,12 @@ static pinn_status check(const pn_adam_spec *spec) {
     return PINN_OK;
 }
 
+/* NULL `table`: the size alone. */
 static pinn_status create_table(pinn_context *context, const char *name, const void *table, size_t bytes, pinn_plane **out) {
     pinn_plane *plane;
     pinn_status status = pinn_plane_create(context, name, PINN_DEVICE, bytes, &plane);
     if (status != PINN_OK) return status;
-    status = pinn_plane_write(plane, 0, table, bytes);
+    if (table) status = pinn_plane_write(plane, 0, table, bytes);
     if (status == PINN_OK)
         *out = plane;
     else
@@ -56,7 +58,7 @@ pinn_status pn_adam_create(const pn_adam_spec *spec, pn_adam **out) {
     if (!adam) return PN_NO_MEMORY("an optimizer");
     adam->spec = *spec;
     PN_TRY(check(spec));
-    PN_TRY(pn_reduction_tiles(&spec->gradient, pn_real_bytes(spec->real), &tile, &adam->tile_count));
+    PN_TRY(pn_reduction_tiles(&spec->gradient, pn_real_bytes(spec->real), pn_context_plans(spec->context) ? NULL : &tile, &adam->tile_count));
     PN_TRY(pn_reduction_columns(&spec->loss, &column));
     PN_TRY(create_table(spec->context, "gradient tiles", tile, adam->tile_count * sizeof *tile, &adam->tiles));
     PN_TRY(create_table(spec->context, "loss columns", column, spec->loss.entries * sizeof *column, &adam->columns));

@@ -78,12 +78,14 @@ pinn_status pn_reduction_tiles(const pn_sums *sums, size_t element_bytes, pn_red
     if (sums->entries == 0 || sums->entries > INT32_MAX)
         return pn_fail(PINN_BAD_ARGUMENT, "a gradient has 1 to 2^31-1 entries, not %zu", sums->entries);
     PN_TRY(sort_partials(sums, element_bytes, &sorted));
-    made = pn_allocate(cut_all(sums, sorted, NULL), sizeof *made);
+    *tiles = cut_all(sums, sorted, NULL);
+    if (!tile) goto fail;
+    made = pn_allocate(*tiles, sizeof *made);
     if (!made) {
         status = PN_NO_MEMORY("a table of partial sums");
         goto fail;
     }
-    *tiles = cut_all(sums, sorted, made);
+    cut_all(sums, sorted, made);
     *tile = made;
 fail:
     pn_free(sorted);

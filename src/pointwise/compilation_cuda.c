@@ -6,10 +6,14 @@
  *
  * A job belongs to its askers together: the last one to leave frees it. Until it is done it also belongs to whoever compiles it, so the last
  * asker of one that has begun waits. All members but those that compiling reads and writes are used with `lock` held. */
+#include <errno.h>
+#include <math.h>
 #include <pthread.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "core/clock.h"
 #include "core/memory.h"
 #include "pointwise/kernel.h"
 
@@ -30,6 +34,7 @@ static pthread_cond_t one_done = PTHREAD_COND_INITIALIZER;
 static pn_compilation *first, *last; /* the queue */
 static pn_compilation *newest;       /* the list of all */
 static long workers;
+static _Thread_local const pn_patience *patience;
 
 static void compile(pn_compilation *job) {
     job->status = pn_nvrtc_compile(job->source, job->architecture, &job->image, &job->bytes);
@@ -135,6 +140,27 @@ static bool withdraw(pn_compilation *job) {
     return true;
 }
 
+void pn_compilation_patience(const pn_patience *new) { patience = new; }
+
+/* Until this thread's patience ends, then tells of it. With `lock` held, which is free meanwhile. */
+static void wait_patiently(const pn_compilation *job) {
+    const double left = fmax(patience->until - pn_clock(), 0);
+    struct timespec end; /* by the wall clock, as the condition has it: if that is set, the line comes early or late */
+    clock_gettime(CLOCK_REALTIME, &end);
+    const double nanoseconds = (double)end.tv_nsec + 1e9 * fmod(left, 1);
+    end.tv_sec += (time_t)left + (nanoseconds >= 1e9);
+    end.tv_nsec = (long)fmod(nanoseconds, 1e9);
+    while (!job->done && pthread_cond_timedwait(&one_done, &lock, &end) != ETIMEDOUT) continue;
+    if (job->done) return;
+    const pn_patience *const ended = patience;
+    size_t kernels = 0;
+    for (const pn_compilation *other = newest; other; other = other->older) kernels += !other->done;
+    patience = NULL;
+    pthread_mutex_unlock(&lock);
+    ended->tell(ended->user, kernels);
+    pthread_mutex_lock(&lock);
+}
+
 /* Until the job is done, by this thread if there is no worker. With `lock` held, which is free meanwhile. */
 static void wait_for(pn_compilation *job) {
     if (workers == 0 && withdraw(job)) {
@@ -144,6 +170,7 @@ static void wait_for(pn_compilation *job) {
         job->done = true;
         pthread_cond_broadcast(&one_done);
     }
+    if (patience && !job->done) wait_patiently(job);
     while (!job->done) pthread_cond_wait(&one_done, &lock);
 }
 

@@ -42,6 +42,8 @@ pinn_status pn_compilation_end(pn_compilation *compilation, void **cubin, size_t
     return without_cuda();
 }
 
+void pn_compilation_patience(const pn_patience *patience) { (void)patience; }
+
 void pn_compilation_drop(pn_compilation *compilation) { (void)compilation; }
 
 size_t pn_compiled_kernels(void) { return 0; }

@@ -88,6 +88,14 @@ typedef struct pn_compilation pn_compilation;
 pinn_status pn_compilation_begin(const char *source, const char *architecture, pn_compilation **out);
 /* Waits. Errors as of pn_kernel_compile. The compilation is gone afterwards, whatever the outcome. */
 pinn_status pn_compilation_end(pn_compilation *compilation, void **cubin, size_t *bytes);
+/* Who waits in pn_compilation_end beyond the moment `until` (pn_clock) is told so, once: how many kernels are not there yet, some of which
+ * may still come from the cache. For this thread, borrowed until it is set anew; NULL: nobody is told. */
+typedef struct pn_patience {
+    double until;
+    void (*tell)(void *user, size_t kernels);
+    void *user;
+} pn_patience;
+void pn_compilation_patience(const pn_patience *patience);
 /* Waits, if it has begun, and forgets it. NULL is fine. */
 void pn_compilation_drop(pn_compilation *compilation);
 /* How many kernels this process has compiled: the others came from the cache. */

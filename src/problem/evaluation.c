@@ -59,7 +59,9 @@ static pinn_status create_points(const pn_compiler *compiler) {
     }
     p->evaluation_coordinate = pn_allocate(p->coordinates * p->evaluation_points, sizeof *p->evaluation_coordinate);
     p->reference = pn_allocate(p->fields * p->evaluation_points, sizeof *p->reference);
-    if (!p->evaluation_coordinate || !p->reference) return PN_NO_MEMORY("the evaluation set");
+    if (!p->evaluation_coordinate || !p->reference)
+        return pn_fail(PINN_NO_MEMORY, "out of memory for the evaluation set: %zu points need %zu bytes; fewer may be written as output.evaluate = { points = ... }",
+                       p->evaluation_points, (p->coordinates + p->fields) * p->evaluation_points * sizeof *p->reference);
     for (size_t i = 0; i < p->fields * p->evaluation_points; i++) p->reference[i] = NAN;
     if (!c->output.evaluate_grid) {
         fill_random(p, c->seed);

@@ -1,4 +1,4 @@
-/* "x=min", "t=0", "boundary": from a condition's `on` to faces of the box. */
+/* "x=min", "t=0", "boundary": from a condition's `on` to faces of the box, and back. */
 #include <ctype.h>
 #include <string.h>
 
@@ -155,4 +155,12 @@ pinn_status pn_faces_read(const pn_compiler *compiler, const pn_config_set *conf
         if (status != PINN_OK) return status;
     }
     return PINN_OK;
+}
+
+void pn_face_print(const pn_problem *problem, const pn_face *face, pn_text *out) {
+    pn_text_printf(out, "%s=", problem->coordinate_name[face->axis]);
+    if (face->side)
+        pn_text_string(out, face->side < 0 ? "min" : "max");
+    else
+        pn_config_number(face->value, out);
 }

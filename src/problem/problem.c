@@ -157,6 +157,7 @@ static pinn_status settle_normals(const pn_compiler *compiler, const pn_string *
     for (size_t k = 0; k < set->face_count; k++) {
         const pn_face *face = &set->face[k];
         bool in_time = face->axis == p->time;
+        if (face->axis < 0) continue; /* no normal is allowed inside: for want of memory pn_ir_inputs names all inputs */
         if (face->side != 0 && !in_time) continue;
         pn_text plane = {0}, hint = {0};
         pn_text_printf(&plane, "%s = ", p->coordinate_name[face->axis]);

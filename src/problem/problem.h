@@ -47,5 +47,7 @@ pinn_status pn_problem_create(const pn_config *config, pn_problem **out);
 void pn_problem_destroy(pn_problem *problem);
 /* Applies a phase's `points`; true through `changed` when any count differs from before. */
 pinn_status pn_problem_set_points(pn_problem *problem, const pn_config_phase *phase, bool *changed);
+/* A face as `on` takes it: "x=min", "x=0.3". Not for the inside of the domain. */
+void pn_face_print(const pn_problem *problem, const pn_face *face, pn_text *out);
 
 #endif

@@ -137,7 +137,7 @@ static pinn_status blame_directory(pinn_training *training, pinn_status status) 
 }
 
 pinn_status pinn_training_run(pinn_training *training) {
-    if (training->check_only) return pn_fail(PINN_BAD_ARGUMENT, "a training made with compile_for checks kernels and cannot be run");
+    if (training->check_only) return pn_fail(PINN_BAD_ARGUMENT, "a training made with compile_for or plan_only cannot be run");
     pinn_status status = clear_stop(training);
     if (status != PINN_OK) return status;
     training->progress = pn_progress_create(training->progress_stream, training->progress_stream == NULL);

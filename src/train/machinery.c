@@ -1,5 +1,6 @@
 /* What a step is made of: the point sets' planes, sampler, network pass and step nodes, and their recording. */
 #include "core/tiles.h"
+#include "pointwise/program.h"
 #include "train/training.h"
 
 /* Columns start at multiples of this many elements, so that every set is aligned for vector loads. */
@@ -211,9 +212,23 @@ fail:
     return status;
 }
 
+/* Seconds for which the beginning of a phase says nothing while kernels are compiled: large ones take minutes. */
+#define PATIENCE 2.0
+
+static void tell_compiling(void *user, size_t kernels) {
+    pinn_training *training = user;
+    if (pn_compiled_kernels() == training->phase_compiled) return; /* a slow cache */
+    training->told_compiling = true;
+    pn_note(training, "waiting for %zu GPU kernel%s to be compiled; the next start finds %s in the cache", kernels, kernels == 1 ? "" : "s",
+            kernels == 1 ? "it" : "them");
+}
+
 static pinn_status finish_kernels(pinn_training *training, pn_pass *pass) {
     const double start = pn_clock();
+    const pn_patience patience = {training->phase_began + PATIENCE, tell_compiling, training};
+    pn_compilation_patience(training->told_compiling ? NULL : &patience);
     const pinn_status status = pn_pass_finish(pass);
+    pn_compilation_patience(NULL);
     training->start_kernels += pn_clock() - start;
     return status;
 }
@@ -224,7 +239,7 @@ pinn_status pn_machinery_record(pinn_training *training) {
     if (any_fixed(training->problem)) {
         PN_TRY(pinn_graph_begin(training->sample_graph));
         PN_TRY(pn_sampler_record(training->machinery.sampler, training->sample_graph, true));
-        PN_TRY(pinn_graph_launch(training->sample_graph, 1));
+        if (!training->check_only) PN_TRY(pinn_graph_launch(training->sample_graph, 1));
     }
     PN_TRY(pinn_graph_begin(training->chunk_graph));
     PN_TRY(pn_chunk_record(training, training->chunk_graph, training->unroll));
@@ -233,23 +248,29 @@ fail:
     return status;
 }
 
+static pinn_status write_evaluation_points(pinn_training *training, size_t count) {
+    const pn_real real = training->config->real;
+    if (training->check_only) return PINN_OK;
+    void *coordinate = pn_allocate(count, pn_real_bytes(real));
+    if (!coordinate) return PN_NO_MEMORY("the evaluation set");
+    for (size_t i = 0; i < count; i++) pn_real_set(real, coordinate, i, training->problem->evaluation_coordinate[i]);
+    const pinn_status status = pinn_plane_write(training->evaluation_points, 0, coordinate, count * pn_real_bytes(real));
+    pn_free(coordinate);
+    return status;
+}
+
 /* Coordinates in the run's precision, references in float64: the error norms are float64 sums. */
 static pinn_status create_evaluation_planes(pinn_training *training) {
     const pn_problem *problem = training->problem;
-    pn_real real = training->config->real;
-    size_t count = problem->coordinates * problem->evaluation_points;
-    size_t reference_bytes = problem->fields * problem->evaluation_points * sizeof(double);
+    const size_t count = problem->coordinates * problem->evaluation_points;
+    const size_t reference_bytes = problem->fields * problem->evaluation_points * sizeof(double);
     pinn_status status;
-    void *coordinate = pn_allocate(count, pn_real_bytes(real));
-    if (!coordinate) return PN_NO_MEMORY("the evaluation set");
-    for (size_t i = 0; i < count; i++) pn_real_set(real, coordinate, i, problem->evaluation_coordinate[i]);
-    PN_TRY(pinn_plane_create(training->context, "evaluation points", PINN_DEVICE, count * pn_real_bytes(real),
+    PN_TRY(pinn_plane_create(training->context, "evaluation points", PINN_DEVICE, count * pn_real_bytes(training->config->real),
                              &training->evaluation_points));
-    PN_TRY(pinn_plane_write(training->evaluation_points, 0, coordinate, count * pn_real_bytes(real)));
+    PN_TRY(write_evaluation_points(training, count));
     PN_TRY(pinn_plane_create(training->context, "reference", PINN_DEVICE, reference_bytes, &training->reference));
     PN_TRY(pinn_plane_write(training->reference, 0, problem->reference, reference_bytes));
 fail:
-    pn_free(coordinate);
     return status;
 }
 
@@ -320,6 +341,9 @@ pinn_status pn_phase_begin(pinn_training *training, size_t phase) {
     bool changed = false;
     pinn_status status;
     training->phase = phase;
+    training->phase_began = pn_clock();
+    training->phase_compiled = pn_compiled_kernels();
+    training->told_compiling = false;
     /* A phase's point counts hold from then on, so those of the phases before count too: a resumed run has not been through them. */
     for (; training->phases_applied <= phase; training->phases_applied++) {
         bool one = false;

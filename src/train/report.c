@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "graph/plan.h"
 #include "train/training.h"
 
 void pinn_training_result(const pinn_training *t, pinn_result *out) {
@@ -164,19 +165,43 @@ fail:
     return status;
 }
 
-static void plan_sets(const pinn_training *training, pn_text *plan) {
+enum { PLAN_LIST = 24 }; /* entries of a list that are printed, at most */
+
+/* Where the set's points lie, and how many on each face when there are several. */
+static pinn_status plan_faces(const pn_problem *problem, const pn_set *set, pn_text *plan) {
+    if (set->face[0].axis < 0) {
+        pn_text_string(plan, "    inside the domain\n");
+        return PINN_OK;
+    }
+    size_t *count = pn_allocate(set->face_count, sizeof *count);
+    if (!count) return PN_NO_MEMORY("the plan");
+    pn_face_divide(set->face, set->face_count, problem->coordinates, problem->lower, problem->upper, set->points, count);
+    for (size_t i = 0; i < set->face_count && i < PLAN_LIST; i++) {
+        pn_text_string(plan, i ? ", " : "    on ");
+        pn_face_print(problem, &set->face[i], plan);
+        if (set->face_count > 1) pn_text_printf(plan, " (%zu point%s)", count[i], count[i] == 1 ? "" : "s");
+    }
+    if (set->face_count > PLAN_LIST) pn_text_printf(plan, " ... (%zu in all)", set->face_count);
+    pn_text_string(plan, "\n");
+    pn_free(count);
+    return PINN_OK;
+}
+
+static pinn_status plan_sets(const pinn_training *training, pn_text *plan) {
     const pn_problem *problem = training->problem;
+    pinn_status status = PINN_OK;
     pn_text_string(plan, "\npoint sets\n");
     for (size_t s = 0; s < problem->sets; s++) {
         const pn_set *set = &problem->set[s];
         pn_text_printf(plan, "  %-16s %9zu point%s, %s; channels of %s:", set->name, set->points, set->points == 1 ? "" : "s",
                        set->fixed ? "fixed" : "new at every step", problem->fields == 1 ? "the field" : "every field f");
-        for (size_t c = 0; c < set->layout.count && c < 24; c++) {
+        for (size_t c = 0; c < set->layout.count && c < PLAN_LIST; c++) {
             pn_text_string(plan, c ? ", " : " ");
             pn_channel_print(&set->layout.channel[c], problem->fields == 1 ? problem->field_name[0] : "f", problem->coordinate_name, plan);
         }
-        if (set->layout.count > 24) pn_text_printf(plan, " ... (%zu in all)", set->layout.count);
+        if (set->layout.count > PLAN_LIST) pn_text_printf(plan, " ... (%zu in all)", set->layout.count);
         pn_text_string(plan, "\n");
+        PN_TRY(plan_faces(problem, set, plan));
         for (size_t k = 0; k < set->term_count; k++) {
             const pn_term *term = &problem->term[set->first_term + k];
             pn_text_printf(plan, "    term %-16s weight ", term->name);
@@ -184,26 +209,94 @@ static void plan_sets(const pinn_training *training, pn_text *plan) {
             pn_text_string(plan, "\n");
         }
     }
+fail:
+    return status;
+}
+
+/* What memory goes to, and what makes that large. */
+typedef struct plan_part {
+    const char *what;
+    size_t bytes;
+    bool points, width; /* by the points of the sets, by the network's size */
+    const char *key;    /* or this */
+} plan_part;
+
+/* The points, their reference and the fields there, on the device and on the host, and what the pass over them needs. */
+static size_t evaluation_bytes(const pinn_training *training) {
+    const pn_problem *problem = training->problem;
+    pn_pass_cost cost;
+    pn_pass_get_cost(training->evaluation, &cost);
+    return pinn_plane_bytes(training->evaluation_points) + pinn_plane_bytes(training->reference) +
+           pinn_plane_bytes(pn_pass_fields(training->evaluation)) + cost.workspace_bytes +
+           (problem->coordinates + problem->fields) * problem->evaluation_points * sizeof(double);
+}
+
+/* On a GPU what lies there; on a CPU also what a run has beside its planes: the passes' own, the evaluation set as it was read, and the
+ * writer's slot of a snapshot. */
+static size_t needed_bytes(const pinn_training *training) {
+    const pn_problem *problem = training->problem;
+    pn_pass_cost pass, evaluation;
+    size_t bytes = pn_context_bytes(training->context);
+    if (pinn_context_executor(training->context) != PINN_EXECUTOR_CPU) return bytes;
+    pn_pass_get_cost(training->machinery.pass, &pass);
+    pn_pass_get_cost(training->evaluation, &evaluation);
+    bytes += pass.beside_bytes + evaluation.beside_bytes;
+    bytes += (problem->coordinates + problem->fields) * problem->evaluation_points * sizeof(double);
+    return bytes + 3 * training->network->parameters * pn_real_bytes(training->config->real);
+}
+
+/* The set with the most rows. */
+static const char *largest_set(const pn_problem *problem) {
+    size_t largest = 0;
+    for (size_t s = 1; s < problem->sets; s++)
+        if (problem->set[s].points * problem->set[s].layout.count > problem->set[largest].points * problem->set[largest].layout.count) largest = s;
+    return problem->set[largest].name;
+}
+
+static void plan_fit(const pinn_training *training, const plan_part *part, size_t parts, pn_text *plan) {
+    const size_t needed = needed_bytes(training), memory = pn_context_memory(training->context);
+    const plan_part *largest = part;
+    pn_text_printf(plan, "  in all                                 %zu bytes", needed);
+    if (memory) pn_text_printf(plan, " of the %zu there are", memory);
+    pn_text_string(plan, "\n");
+    if (!memory || needed <= memory) return;
+    for (size_t i = 1; i < parts; i++)
+        if (part[i].bytes > largest->bytes) largest = &part[i];
+    pn_text_printf(plan, "  does not fit                           the most is the %s, by ", largest->what);
+    if (largest->points) pn_text_printf(plan, "the points of \"%s\"%s", largest_set(training->problem), largest->width ? ", " : "");
+    pn_text_printf(plan, "%s\n", largest->width ? "network.width and network.depth" : largest->key ? largest->key : "");
+}
+
+static void plan_memory(const pinn_training *training, const pn_pass_cost *cost, pn_text *plan) {
+    const bool layered = !cost->tile_points; /* then every row has its place in the workspace */
+    const plan_part part[] = {
+        {"state (parameters, moments, words)", training->state_bytes, .width = true},
+        {"points", pinn_plane_bytes(training->machinery.points), .points = true},
+        {"workspace of the network pass", cost->workspace_bytes, .points = layered, .width = true},
+        {"partial gradients and losses", cost->partial_bytes, .width = true},
+        {"evaluation set", evaluation_bytes(training), .key = "output.evaluate"},
+    };
+    enum { PARTS = sizeof part / sizeof part[0] };
+    pn_text_string(plan, "\nmemory\n");
+    for (size_t i = 0; i < PARTS; i++) {
+        pn_text_printf(plan, "  %-38s %zu bytes", part[i].what, part[i].bytes);
+        if (part[i].key) pn_text_printf(plan, " (%zu points)", training->problem->evaluation_points);
+        pn_text_string(plan, "\n");
+    }
+    plan_fit(training, part, PARTS, plan);
+    if (cost->tile_points)
+        pn_text_printf(plan, "  tiles                                  %zu points, %zu partial gradients\n", cost->tile_points, cost->tile_groups);
 }
 
 static void plan_cost(const pinn_training *training, pn_text *plan) {
     pn_pass_cost cost;
     pn_pass_get_cost(training->machinery.pass, &cost);
-    const size_t real = pn_real_bytes(training->config->real);
     pn_text_printf(plan, "\na step\n");
     pn_text_printf(plan, "  rows of the stacked activation matrix  %zu\n", cost.rows);
     pn_text_printf(plan, "  operations in matrix products          %.4g\n", cost.product_operations);
     pn_text_printf(plan, "  operations in pointwise programs       %.4g\n", cost.pointwise_operations);
     pn_text_printf(plan, "  bytes moved if nothing stays in cache  %.4g\n", cost.bytes);
-    pn_text_printf(plan, "\nmemory\n");
-    pn_text_printf(plan, "  state (parameters, moments, words)     %zu bytes\n", training->state_bytes);
-    pn_text_printf(plan, "  points                                 %zu bytes\n", pinn_plane_bytes(training->machinery.points));
-    pn_text_printf(plan, "  workspace of the network pass          %zu bytes\n", cost.workspace_bytes);
-    pn_text_printf(plan, "  partial gradients and losses           %zu bytes\n", cost.partial_bytes);
-    pn_text_printf(plan, "  evaluation set                         %zu bytes (%zu points)\n",
-                   training->problem->coordinates * training->problem->evaluation_points * real, training->problem->evaluation_points);
-    if (cost.tile_points)
-        pn_text_printf(plan, "  tiles                                  %zu points, %zu partial gradients\n", cost.tile_points, cost.tile_groups);
+    plan_memory(training, &cost, plan);
 }
 
 /* The chunk graph with one step in place of several equal ones. */
@@ -242,7 +335,7 @@ pinn_status pinn_training_plan(const pinn_training *training, char **out) {
         if (block->columns) pn_text_printf(&plan, ", %zu]\n", block->columns);
     }
     pn_text_printf(&plan, "  steps     %llu\n", (unsigned long long)training->last_step);
-    plan_sets(training, &plan);
+    PN_TRY(plan_sets(training, &plan));
     plan_cost(training, &plan);
     PN_TRY(plan_schedule(training, &plan));
     PN_TRY(pn_text_check(&plan));

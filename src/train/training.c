@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "graph/plan.h"
 #include "pointwise/program.h"
 #include "train/training.h"
 
@@ -119,6 +120,13 @@ fail:
     return status;
 }
 
+/* Of all entries a gradient may have, whose tables count in 31 bits. */
+static pinn_status check_parameters(const pinn_training *training) {
+    if (training->network->parameters <= INT32_MAX) return PINN_OK;
+    return pn_fail(PINN_CONFIG, "%s: the network has %zu parameters, at most 2^31 - 1 can be trained: network.width or network.depth must be smaller",
+                   training->config->path, training->network->parameters);
+}
+
 static pinn_status create_network(pinn_training *training) {
     const pn_config *config = training->config;
     const pn_problem *problem = training->problem;
@@ -133,7 +141,8 @@ static pinn_status create_network(pinn_training *training) {
                                   .fourier_features = config->network.fourier ? config->network.fourier_features : 0,
                                   .fourier_scale = config->network.fourier_scale,
                                   .seed = training->seed};
-    return pn_network_create(&spec, &training->network);
+    pinn_status status = pn_network_create(&spec, &training->network);
+    return status == PINN_OK ? check_parameters(training) : status;
 }
 
 static size_t aligned(size_t bytes) { return (bytes + PN_STATE_ALIGNMENT - 1) / PN_STATE_ALIGNMENT * PN_STATE_ALIGNMENT; }
@@ -212,10 +221,11 @@ static pinn_status create_device_side(pinn_training *training, const pinn_contex
     const double start = pn_clock();
     PN_TRY(pinn_context_create(options, &training->context));
     training->start_context = pn_clock() - start;
+    if (training->check_only) pn_context_plan(training->context);
     training->unroll = options->executor == PINN_EXECUTOR_CPU ? 1 : PN_GPU_UNROLL;
     training->longest = PN_LONGEST_CHUNK;
     PN_TRY(create_state(training));
-    PN_TRY(initialise_parameters(training));
+    if (!training->check_only) PN_TRY(initialise_parameters(training));
     PN_TRY(create_graphs(training));
 fail:
     return status;
@@ -314,16 +324,16 @@ pinn_status pinn_training_create(const pinn_options *options, pinn_training **ou
     PN_TRY(choose_device(options, &context));
     PN_TRY(choose_lowering(training, options));
     training->compile_for = options->compile_for;
-    training->check_only = options->compile_for != NULL;
-    if (training->check_only) PN_TRY(check_architecture(options->compile_for));
+    training->check_only = options->compile_for || options->plan_only;
+    if (options->compile_for) PN_TRY(check_architecture(options->compile_for));
     PN_TRY(check_environment());
     PN_TRY(read_problem(training, options));
-    PN_TRY(pn_tiles_choose(training, options, context.executor == PINN_EXECUTOR_CPU && !training->check_only));
-    if (training->config->tf32 && context.executor == PINN_EXECUTOR_CPU && !training->check_only) {
+    PN_TRY(pn_tiles_choose(training, options, context.executor == PINN_EXECUTOR_CPU && !options->compile_for));
+    if (training->config->tf32 && context.executor == PINN_EXECUTOR_CPU && !options->compile_for) {
         status = pn_fail(PINN_CONFIG, "%s: precision = \"tf32\" needs a GPU; use \"float32\" or \"float64\" on a CPU", options->config);
         goto fail;
     }
-    PN_TRY(name_directory(training, options));
+    if (!training->check_only) PN_TRY(name_directory(training, options));
     if (training->directory) PN_TRY(claim_directory(training, options));
     PN_TRY(create_network(training));
     PN_TRY(create_device_side(training, &context));
@@ -341,6 +351,8 @@ pinn_status pinn_training_create(const pinn_options *options, pinn_training **ou
     *out = training;
     return PINN_OK;
 fail:
+    if (status == PINN_NO_MEMORY && !training->check_only)
+        pn_fail(status, "%s; pinn-train --plan tells what takes how much", pinn_error_message());
     pinn_training_destroy(training);
     return status;
 }

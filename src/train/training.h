@@ -49,7 +49,7 @@ struct pinn_training {
     char *tiles; /* owned; in their canonical form; NULL = by the model. Once the pass is made: what it uses on a GPU */
     pn_text tiles_from; /* who gave them, for messages: "PINN_TILES", "configs/heat.toml:5:10: tiles"; empty: nobody, or the checkpoint */
     const char *compile_for; /* borrowed while the training is created */
-    bool check_only;         /* made with compile_for: never run */
+    bool check_only;         /* made with compile_for or plan_only: never run, and its planes have no memory (graph/plan.h) */
     uint64_t seed, total_steps, last_step; /* last_step: the smaller of all phases' steps and [stop] step */
     FILE *progress_stream;
     pn_progress *progress; /* on it, while the training runs; else NULL */
@@ -94,6 +94,9 @@ struct pinn_training {
     double seconds;         /* training time of this process */
     double start_seconds, start_context, start_kernels; /* of creating the training: in all, the context alone, waiting for kernels alone */
     size_t start_compiled;  /* kernels compiled meanwhile; the others came from the cache */
+    double phase_began;     /* monotonic time; and how many kernels this process had compiled then, */
+    size_t phase_compiled;
+    bool told_compiling;    /* since then that it waits for kernels */
     const char *stop_reason;
 
     /* results, also borrowed by pinn_result */

@@ -72,6 +72,14 @@ fi
 
 # a plan trains nothing and writes nothing
 expect 0 'recorded step' "$train" --plan "${quick[@]}" "$heat"
+expect 0 '^    inside the domain$' "$train" --plan "${quick[@]}" "$heat"
+expect 0 '^    on x=min \(100 points\), x=max \(100 points\)$' "$train" --plan "${quick[@]}" "$heat"
+expect 0 '^    on t=min$' "$train" --plan "${quick[@]}" "$heat"
+expect 0 '^    on x=0\.25 \(1 point\), t=max \(2 points\)$' "$train" --plan "${quick[@]}" --set 'condition.0.on=["x=1/4", "t=max"]' --set condition.0.points=3 --set 'domain.x=[0, 2]' "$heat"
+huge=(--device cpu --set precision=float64 --set equation.0.points=100000 --set network.width=46000 --set network.depth=2) # over a terabyte
+expect 0 'in all +[0-9]{13,} bytes of the [0-9]+ there are' "$train" --plan "${huge[@]}" "$heat"
+expect 0 'does not fit +the most is the partial gradients and losses, by network.width and network.depth' "$train" --plan "${huge[@]}" "$heat"
+expect 2 'heat.toml: the network has [0-9]+ parameters, at most 2\^31 - 1 can be trained: network.width' "$train" --plan "${huge[@]}" --set network.width=65536 "$heat"
 [ -e runs ] && { echo "FAILED: --plan wrote runs/"; failures=$((failures + 1)); }
 
 # a run, its files, and that it is not overwritten
@@ -84,6 +92,9 @@ expect 0 'finished' "$train" "${quick[@]}" --json --quiet --force "$heat"
 expect 2 'these keys|These keys' "$train" "${quick[@]}" --set constants.alpha=0.5 --resume "$heat"
 expect 0 '"steps": 90' "$train" "${quick[@]}" --set train.0.steps=90 --json --quiet --resume "$heat"
 expect 0 '"steps": 95' "$train" "${quick[@]}" --set train.0.steps=95 --json --quiet --resume runs/heat/config.toml
+# its config.toml tells what it is now, so that it goes on from there without more options
+expect 0 '^steps = 95$' grep '^steps' runs/heat/config.toml
+expect 0 '"steps": 95' "$train" --device cpu --json --quiet --resume runs/heat/config.toml
 expect 2 'nothing to resume.*without --resume' "$train" "${quick[@]}" --resume --out never-run "$heat"
 cp -r runs/heat beheaded && rm beheaded/checkpoint.h5
 expect 2 'nothing to resume.*--force' "$train" "${quick[@]}" --resume --out beheaded "$heat"

@@ -266,6 +266,43 @@ START_TEST(host_function_may_use_another_cpu_context) {
 }
 END_TEST
 
+/* Planes of a petabyte: recorded, checked and explained, not run. */
+START_TEST(plans_take_no_memory) {
+    const size_t bytes = (size_t)1 << 50;
+    pinn_context *plan = new_context();
+    pinn_graph *planned = NULL;
+    pinn_plane *from = NULL, *to = NULL, *view = NULL;
+    char *text = NULL, byte = 1;
+    pn_context_plan(plan);
+    ck_assert(pn_context_plans(plan));
+    OK(pinn_plane_create(plan, "from", PINN_DEVICE, bytes, &from));
+    OK(pinn_plane_create(plan, "to", PINN_PINNED, bytes, &to));
+    OK(pinn_plane_view(to, "end", bytes - 1, 1, &view));
+    FAILS(pinn_plane_create(plan, "large", PINN_DEVICE, SIZE_MAX - 8, &(pinn_plane *){NULL}), PINN_NO_MEMORY, "plane 'large'");
+    ck_assert_uint_eq(pn_context_bytes(plan), 2 * bytes);
+    ck_assert((uintptr_t)pinn_plane_address(from) % 256 == 0 && pinn_plane_address(from) != NULL);
+    ck_assert((uintptr_t)pinn_plane_address(to) >= (uintptr_t)pinn_plane_address(from) + bytes);
+    OK(pinn_plane_write(view, 0, &byte, 1));
+    FAILS(pinn_plane_read(view, 0, &byte, 1), PINN_REFUSED, "only plans");
+    OK(pinn_graph_create(plan, "g", &planned));
+    OK(pinn_graph_begin(planned));
+    OK(pinn_graph_copy(planned, from, to));
+    OK(pinn_graph_build(planned));
+    OK(pinn_graph_explain(planned, &text));
+    ck_assert_ptr_nonnull(strstr(text, "1125899906842624 bytes"));
+    FAILS(pinn_graph_launch(planned, 1), PINN_REFUSED, "only plans");
+    OK(pinn_context_synchronize(plan));
+    free(text);
+    pinn_graph_destroy(planned);
+    pinn_plane_destroy(view);
+    pinn_plane_destroy(to);
+    ck_assert_uint_eq(pn_context_bytes(plan), bytes);
+    pinn_plane_destroy(from);
+    ck_assert_uint_eq(pn_context_bytes(plan), 0);
+    pinn_context_destroy(plan);
+}
+END_TEST
+
 START_TEST(cuda_without_a_device_is_unsupported) {
     pinn_context *made = NULL;
     pinn_context_options options = {.executor = PINN_EXECUTOR_GRAPH, .device = 1000};
@@ -288,6 +325,7 @@ int main(void) {
     tcase_add_test(tests, failing_operation_ends_the_launch);
     tcase_add_test(tests, message_function_may_destroy_the_graph);
     tcase_add_test(tests, host_function_may_use_another_cpu_context);
+    tcase_add_test(tests, plans_take_no_memory);
     tcase_add_test(tests, cuda_without_a_device_is_unsupported);
     Suite *suite = suite_create("graph: process");
     suite_add_tcase(suite, tests);

@@ -232,7 +232,7 @@ START_TEST(sources_of_a_run_are_never_overwritten) {
                 ck_assert_int_eq(symlink(path, link_name), 0);
                 const char *const input[] = {NULL, other_name ? link_name : path};
                 pinn_status status = pn_run_claim(directory, (pn_run_mode)mode, input, 2, &run);
-                if (mode == PN_RUN_RESUME && i == 0) { /* goes on from its own config, which stays as it is */
+                if (mode == PN_RUN_RESUME && i == 0) { /* goes on from a config that no run wrote, which stays as it is */
                     const pn_run_spec begun = spec();
                     ck_ok(status);
                     ck_ok(pn_run_start(run, &begun));
@@ -303,8 +303,57 @@ START_TEST(resume_loses_no_config) {
     write_text(config, edited); /* with both files to be told of */
     write_text(in_directory("runs/heat/events.h5"), "damaged");
     ck_ok(try_open(PN_RUN_RESUME, &run));
-    ck_assert_msg(strstr(pn_run_warning(run), "edited.3; ") && strstr(pn_run_warning(run), "events.h5.damaged"), "%s", pn_run_warning(run));
+    ck_assert_msg(strstr(pn_run_warning(run), "begins; ") && strstr(pn_run_warning(run), "edited.3") && strstr(pn_run_warning(run), "events.h5.damaged"),
+                  "%s", pn_run_warning(run));
     ck_ok(pn_run_close(run));
+}
+END_TEST
+
+/* The run's own config.toml as its problem file: it tells the newest run, too, and an edited one is kept. */
+START_TEST(a_resumed_config_is_written_anew) {
+    const char *config = in_directory("runs/heat/config.toml"), *aside = in_directory("runs/heat/config.toml.edited");
+    pn_run_spec longer = spec();
+    longer.config = "title = \"longer\"\n";
+    make_run(20, 10);
+    for (int edits = 0; edits < 2; edits++) {
+        char edited[300] = "";
+        pn_run *run = NULL;
+        if (edits) {
+            snprintf(edited, sizeof edited, "%s# mine\n", content(config));
+            write_text(config, edited);
+        }
+        ck_ok(pn_run_claim(in_directory("runs/heat"), PN_RUN_RESUME, &config, 1, &run));
+        ck_ok(pn_run_start(run, &longer));
+        ck_assert_int_eq(pn_run_warning(run) != NULL, edits);
+        ck_ok(pn_run_close(run));
+        ck_assert_ptr_nonnull(strstr(content(config), "longer"));
+        ck_assert_ptr_null(strstr(content(config), "# mine"));
+        ck_assert_int_eq(is_there(aside), edits);
+        if (edits) ck_assert_str_eq(content(aside), edited);
+    }
+}
+END_TEST
+
+/* There is room for config.toml and none for the record. */
+START_TEST(a_resumption_that_cannot_begin_leaves_the_config) {
+    const char *config = in_directory("runs/heat/config.toml");
+    char written[256];
+    struct rlimit before, limit;
+    pn_run *run = NULL;
+    pn_run_spec longer = spec();
+    longer.config = "title = \"longer\"\n";
+    make_run(20, 10);
+    snprintf(written, sizeof written, "%s", content(config));
+    ck_ok(claim(PN_RUN_RESUME, &run));
+    ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &before), 0);
+    limit = (struct rlimit){500, before.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    pinn_status status = pn_run_start(run, &longer);
+    setrlimit(RLIMIT_FSIZE, &before);
+    ck_assert_int_eq(status, PINN_IO);
+    ck_ok(pn_run_close(run));
+    ck_assert_str_eq(content(config), written);
+    ck_assert(!is_there(in_directory("runs/heat/config.toml.tmp")));
 }
 END_TEST
 
@@ -404,6 +453,8 @@ int main(void) {
     tcase_add_test(test, sources_of_a_run_are_never_overwritten);
     tcase_add_test(test, force_needs_a_runs_config);
     tcase_add_test(test, resume_loses_no_config);
+    tcase_add_test(test, a_resumed_config_is_written_anew);
+    tcase_add_test(test, a_resumption_that_cannot_begin_leaves_the_config);
     tcase_add_test(test, a_lock_file_that_is_somebodys_stays);
     tcase_add_test(test, bad_places);
     tcase_add_loop_test(test, limits_at_the_beginning, 0, 3);

@@ -1,6 +1,7 @@
 /* The CUDA text of programs, without a GPU: compiled by NVRTC for real, and run on the host by emulation. The cache of compiled code. */
 #include "emulate.h"
 #include "operation_case.h"
+#include "core/clock.h"
 #include "pointwise/kernel.h"
 
 #include <dirent.h>
@@ -432,6 +433,41 @@ START_TEST(equal_texts_compile_once) {
     pn_free(code[0]);
 }
 END_TEST
+
+static size_t told[8], times_told;
+
+static void tell(void *user, size_t kernels) {
+    ck_assert_ptr_eq(user, told);
+    told[times_told++ % 8] = kernels;
+}
+
+/* Who waits too long is told so once; who does not, never. */
+START_TEST(a_long_wait_is_told) {
+    enum { KERNELS = 3 };
+    const double until[] = {0, pn_clock() + 0.01, pn_clock() + 3600, 0}; /* the last for what is there already */
+    setenv("PINN_CACHE", "/dev/null", 1);
+    for (int k = 0; k < 4; k++) {
+        const pn_patience patience = {until[k], tell, told};
+        pn_compilation *compilation[KERNELS];
+        char source[KERNELS][100];
+        times_told = 0;
+        for (int i = 0; i < KERNELS; i++) {
+            snprintf(source[i], sizeof source[i], "extern \"C\" __global__ void kernel_%d_%d(float *x) { x[0] = sin(x[0]); }", k, i);
+            ck_assert_int_eq(pn_compilation_begin(source[i], "sm_90", &compilation[i]), PINN_OK);
+        }
+        for (int i = 0; k == 3 && i < KERNELS; i++) { /* another asker has waited for it */
+            pn_compilation *other = NULL;
+            ck_assert_int_eq(pn_compilation_begin(source[i], "sm_90", &other), PINN_OK);
+            ck_assert_int_eq(pn_compilation_end(other, NULL, NULL), PINN_OK);
+        }
+        pn_compilation_patience(&patience);
+        for (int i = 0; i < KERNELS; i++) ck_assert_int_eq(pn_compilation_end(compilation[i], NULL, NULL), PINN_OK);
+        pn_compilation_patience(NULL);
+        ck_assert_uint_eq(times_told, k < 2);
+        if (k < 2) ck_assert(told[0] >= 1 && told[0] <= KERNELS);
+    }
+}
+END_TEST
 #else
 START_TEST(nothing_compiles_without_cuda) {
     void *code = NULL;
@@ -461,6 +497,7 @@ int main(void) {
     tcase_add_test(compiler, nvrtc_says_what_is_wrong);
     tcase_add_test(compiler, several_compile_at_once);
     tcase_add_test(compiler, equal_texts_compile_once);
+    tcase_add_test(compiler, a_long_wait_is_told);
 #else
     tcase_add_test(compiler, nothing_compiles_without_cuda);
 #endif

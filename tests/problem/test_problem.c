@@ -31,6 +31,26 @@ static bool has_channel(const pn_layout *layout, unsigned order, unsigned a, uns
     return pn_layout_find(layout, &channel) >= 0;
 }
 
+/* When it is what there is no memory for, the message has its size and the key that sets it. */
+START_TEST(test_evaluation_without_memory) {
+    static const char text[] = "[domain]\nx = [0, 1]\n[fields]\nu = {}\n[[equation]]\nresidual = \"u_x\"\npoints = 5\n"
+                               "[output]\nevaluate = { points = [1000] }\n" TAIL;
+    bool told = false;
+    ck_assert_int_eq(pn_config_parse("bad/test.toml", text, strlen(text), NULL, 0, &config), PINN_OK);
+    for (long n = 0; n < 1000 && !told; n++) {
+        pn_memory_fail_after(n);
+        const pinn_status status = pn_problem_create(config, &problem);
+        pn_memory_fail_after(-1);
+        if (status == PINN_OK) {
+            pn_problem_destroy(problem);
+            problem = NULL;
+        }
+        told = status != PINN_OK && strstr(pinn_error_message(), "1000 points need 16000 bytes") && strstr(pinn_error_message(), "output.evaluate");
+    }
+    ck_assert(told);
+}
+END_TEST
+
 START_TEST(test_faces) {
     compile("time = \"t\"\n[constants]\nL = 2\n[domain]\nx = [0, \"L\"]\ny = [0, 1]\nt = [0, 1]\n[fields]\nu = {}\n"
             "[[equation]]\nresidual = \"u_t - lap(u)\"\npoints = 5\n"
@@ -53,6 +73,10 @@ START_TEST(test_faces) {
         ck_assert_int_eq(b->face[i].side, expected[i].side);
         ck_assert_double_eq(b->face[i].value, expected[i].value);
     }
+    pn_text printed = {0};
+    for (int i = 0; i < 4; i++) pn_face_print(problem, &b->face[i], &printed);
+    ck_assert_str_eq(pn_text_get(&printed), "x=minx=maxy=0.5t=min");
+    pn_text_free(&printed);
     ck_assert(c->fixed && !b->fixed);
     /* On x=max the normal is (1, 0): dn(u) - ny is u_x, and no other derivative is carried. */
     ck_assert_uint_eq(c->layout.count, 2);
@@ -231,6 +255,7 @@ int main(void) {
     tcase_add_checked_fixture(tests, NULL, teardown);
     tcase_set_timeout(tests, 120);
     tcase_add_test(tests, test_faces);
+    tcase_add_test(tests, test_evaluation_without_memory);
     tcase_add_test(tests, test_terms);
     tcase_add_test(tests, test_grid_and_formula);
     tcase_add_test(tests, test_random_points);

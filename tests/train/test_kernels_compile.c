@@ -127,6 +127,29 @@ START_TEST(an_unusable_cache_is_said_once) {
 }
 END_TEST
 
+/* A cold start that takes longer than two seconds says what it waits for, once; a warm one has nothing to say. */
+START_TEST(compiling_is_said) {
+    const pinn_options options = {.config = CONFIG("bench/ks4.toml"), .compile_for = "sm_90", .no_directory = true, .message = note};
+    char *const before = strdup(getenv("PINN_CACHE")), empty[] = "/tmp/pinn-test-XXXXXX";
+    ck_assert(mkdtemp(empty) && setenv("PINN_CACHE", empty, 1) == 0);
+    for (int again = 0; again < 2; again++) {
+        pinn_training *training = NULL;
+        pinn_result result;
+        *notes = '\0';
+        must(pinn_training_create(&options, &training));
+        pinn_training_result(training, &result);
+        const char *line = strstr(notes, "waiting for ");
+        if (again) ck_assert_msg(!line, "%s", notes);
+        if (!again && result.start_seconds > 4) /* a fast machine may be done by then */
+            ck_assert_msg(line && strstr(line, " to be compiled") && !strstr(line + 1, "waiting for "), "%s", notes);
+        pinn_training_destroy(training);
+    }
+    setenv("PINN_CACHE", before, 1);
+    free(before);
+    remove_tree(empty);
+}
+END_TEST
+
 int main(void) {
     char cache[] = "/tmp/pinn-test-XXXXXX"; /* its own: nothing compiled before counts */
     if (!mkdtemp(cache) || setenv("PINN_CACHE", cache, 1) != 0) return 1;
@@ -138,6 +161,7 @@ int main(void) {
     tcase_add_test(group, an_unknown_architecture_is_an_error);
     tcase_add_loop_test(group, given_tiles_are_checked, 0, sizeof given / sizeof *given);
     tcase_add_test(group, an_unusable_cache_is_said_once);
+    tcase_add_test(group, compiling_is_said);
     suite_add_tcase(suite, group);
     const int status = suite_run_nofork(suite);
     remove_tree(cache);
