@@ -211,7 +211,7 @@ typedef struct arguments {
 } arguments;
 
 static const struct argp_option options[] = {
-    {"executors", 'e', "LIST", 0, "Any of graph, eager, cpu; timed in this order (default: those this machine has)", 0},
+    {"executors", 'e', "LIST", 0, "Any of graph, eager, cpu, timed in the order given (default: those this machine has)", 0},
     {"repeat", 'r', "N", 0, "Repetitions (default 7)", 0},
     {"seconds", KEY_SECONDS, "S", 0, "Length of a repetition (default 0.1)", 0},
     {0}};

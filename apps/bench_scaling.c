@@ -261,7 +261,7 @@ static int bench_executor(const arguments *a, const char *executor) {
 /* ---- the command line ---------------------------------------------------------------------------------------------------------- */
 
 static const struct argp_option options[] = {
-    {"executors", 'e', "LIST", 0, "Any of graph, eager, cpu; timed in this order (default: graph, or cpu without a GPU)", 0},
+    {"executors", 'e', "LIST", 0, "Any of graph, eager, cpu, timed in the order given (default: graph, or cpu without a GPU)", 0},
     {"axes", 'a', "LIST", 0, "Which of " AXES_ALL " (default: all)", 0},
     {"repeat", 'r', "N", 0, "Repetitions (default 3)", 0},
     {"seconds", KEY_SECONDS, "S", 0, "Length of a repetition (default 0.2)", 0},

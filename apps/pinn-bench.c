@@ -38,7 +38,7 @@ typedef struct arguments {
 const char *argp_program_version = "pinn-bench " PINN_VERSION;
 
 static const struct argp_option options[] = {
-    {"executors", 'e', "LIST", 0, "Any of graph, eager, cpu; timed in this order (default: those this machine has)", 0},
+    {"executors", 'e', "LIST", 0, "Any of graph, eager, cpu, timed in the order given (default: those this machine has)", 0},
     {"steps", 'n', "N", 0, "Steps a repetition (default: as many as take about half a second)", 0},
     {"repeat", 'r', "N", 0, "Repetitions (default 5)", 0},
     {"set", KEY_SET, "KEY=VALUE", 0, "Replace a value of every config", 0},
@@ -70,8 +70,12 @@ static error_t parse_option(int key, char *value, struct argp_state *state) {
     return 0;
 }
 
-static const struct argp argp = {options, parse_option, "CONFIG...\nscaling\ngraph\nproducts",
-                                 "Time training steps, how they scale, the graph layer itself, or matrix products on a GPU.", NULL, NULL, NULL};
+static const struct argp argp = {options, parse_option, "CONFIG...",
+                                 "Time training steps.\vOther benches, each with its own --help; the command word comes first:\n"
+                                 "  pinn-bench scaling    how a step's time grows with the sizes of a problem\n"
+                                 "  pinn-bench graph      the graph layer itself\n"
+                                 "  pinn-bench products   the matrix products of layers on a GPU",
+                                 NULL, NULL, NULL};
 
 /* An exit status, as the next one; what failed is told. A message about a place in the file, FILE:LINE:COLUMN, stays whole. */
 static int report(const char *config, const char *executor, pinn_status status, bool begun) {

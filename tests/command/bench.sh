@@ -45,10 +45,11 @@ for command in scaling graph products; do
     expect 2 "the command word comes first: pinn-bench $command " "$bench" -e cpu -a points $command
     expect 2 "the command word comes first: pinn-bench $command " "$bench" --executors=cpu $command
     expect 2 "'more': no arguments are expected" "$bench" $command more
+    expect 0 "^  pinn-bench $command  " "$bench" --help
 done
 [ -e /dev/nvidiactl ] || expect 2 'no usable GPU' "$bench" -e graph "${heat[@]:2}"
 for of in "" scaling graph; do
-    expect 0 'Any of graph, eager, cpu; timed in this' "$bench" $of --help
+    expect 0 'Any of graph, eager, cpu, timed in the order' "$bench" $of --help
 done
 expect 2 'width.*from 1' "$bench" "${heat[@]}" --set network.width=0
 expect 2 '^[^ ]*heat.toml, cpu: precision = "tf32" needs a GPU' "$bench" "${heat[@]}" --set precision=tf32
