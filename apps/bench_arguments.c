@@ -57,6 +57,11 @@ double bench_parse_seconds(struct argp_state *state, const char *option, const c
     return seconds;
 }
 
+const char *bench_without_name(const char *message, const char *name) {
+    const size_t length = strlen(name);
+    return strncmp(message, name, length) == 0 && strncmp(message + length, ": ", 2) == 0 ? message + length + 2 : message;
+}
+
 int bench_exit_status(pinn_status status, bool begun) {
     switch (status) {
     case PINN_OK: return 0;

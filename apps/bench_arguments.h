@@ -22,6 +22,8 @@ int bench_parse_repeats(struct argp_state *state, const char *value);
 uint64_t bench_parse_count(struct argp_state *state, const char *option, const char *value, uint64_t most); /* from 1 */
 double bench_parse_seconds(struct argp_state *state, const char *option, const char *value, double most);
 
+/* `message` without the "NAME: " it begins with, if it does: for rows and messages that name it already. */
+const char *bench_without_name(const char *message, const char *name);
 /* 2 when what was asked for can't be done, 1 when doing it failed. `begun`: reading files is over, so that files that fail are no
  * wrong names. */
 int bench_exit_status(pinn_status status, bool begun);

@@ -211,7 +211,7 @@ typedef struct arguments {
 } arguments;
 
 static const struct argp_option options[] = {
-    {"executors", 'e', "LIST", 0, "Which, in this order: graph,eager,cpu (default: those this machine has)", 0},
+    {"executors", 'e', "LIST", 0, "Any of graph, eager, cpu, timed in the order given (default: those this machine has)", 0},
     {"repeat", 'r', "N", 0, "Repetitions (default 7)", 0},
     {"seconds", KEY_SECONDS, "S", 0, "Length of a repetition (default 0.1)", 0},
     {0}};
@@ -222,12 +222,13 @@ static error_t parse_option(int key, char *value, struct argp_state *state) {
     case 'e': a->executors = bench_parse_executors(state, value); break;
     case 'r': a->repeats = bench_parse_repeats(state, value); break;
     case KEY_SECONDS: a->seconds = bench_parse_seconds(state, "seconds", value, 60); break;
+    case ARGP_KEY_ARG: argp_error(state, "'%s': no arguments are expected", value); break;
     default: return ARGP_ERR_UNKNOWN;
     }
     return 0;
 }
 
-static const struct argp argp = {options, parse_option, NULL, "Time the graph layer itself.", NULL, NULL, NULL};
+static const struct argp argp = {options, parse_option, "", "Time the graph layer itself.", NULL, NULL, NULL};
 
 /* Version of the driver, as its own file tells it. */
 static void print_driver(void) {

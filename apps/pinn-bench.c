@@ -38,7 +38,7 @@ typedef struct arguments {
 const char *argp_program_version = "pinn-bench " PINN_VERSION;
 
 static const struct argp_option options[] = {
-    {"executors", 'e', "LIST", 0, "Which, in this order: graph,eager,cpu (default: those this machine has)", 0},
+    {"executors", 'e', "LIST", 0, "Any of graph, eager, cpu, timed in the order given (default: those this machine has)", 0},
     {"steps", 'n', "N", 0, "Steps a repetition (default: as many as take about half a second)", 0},
     {"repeat", 'r', "N", 0, "Repetitions (default 5)", 0},
     {"set", KEY_SET, "KEY=VALUE", 0, "Replace a value of every config", 0},
@@ -70,13 +70,31 @@ static error_t parse_option(int key, char *value, struct argp_state *state) {
     return 0;
 }
 
-static const struct argp argp = {options, parse_option, "CONFIG...\nscaling\ngraph\nproducts",
-                                 "Time training steps, how they scale, the graph layer itself, or matrix products on a GPU.", NULL, NULL, NULL};
+static const struct argp argp = {options, parse_option, "CONFIG...",
+                                 "Time training steps.\vOther benches, each with its own --help; the command word comes first:\n"
+                                 "  pinn-bench scaling    how a step's time grows with the sizes of a problem\n"
+                                 "  pinn-bench graph      the graph layer itself\n"
+                                 "  pinn-bench products   the matrix products of layers on a GPU",
+                                 NULL, NULL, NULL};
 
-/* An exit status, as the next one; what failed is told. */
+/* An exit status, as the next one; what failed is told. A message about a place in the file, FILE:LINE:COLUMN, stays whole. */
 static int report(const char *config, const char *executor, pinn_status status, bool begun) {
-    if (status != PINN_OK) fprintf(stderr, "%s, %s: %s\n", config, executor, pinn_error_message());
+    const char *const message = pinn_error_message(), *const rest = bench_without_name(message, config);
+    const size_t length = strlen(config);
+    if (status != PINN_OK && rest == message && strncmp(message, config, length) == 0 && message[length] == ':')
+        fprintf(stderr, "%s\n", message);
+    else if (status != PINN_OK)
+        fprintf(stderr, "%s, %s: %s\n", config, executor, rest);
     return bench_exit_status(status, begun);
+}
+
+/* Before the first row: what fails before it leaves standard output empty. */
+static void print_head(void) {
+    static bool printed;
+    if (!printed)
+        printf("%-36s %-6s %-8s %11s %11s %9s %10s %10s %10s %9s  %-8s %s\n", "# config", "on", "", "us a step", "median", "enqueue", "products",
+               "pointwise", "bytes", "of peak", "pass", "device");
+    printed = true;
 }
 
 static int bench(const arguments *a, const char *config, const char *executor) {
@@ -93,6 +111,7 @@ static int bench(const arguments *a, const char *config, const char *executor) {
     }
     if (status == PINN_OK) {
         double rate = 1e6 * r.product_operations / time.best;
+        print_head();
         printf("%-36s %-6s %-8s %11.1f %11.1f ", config, executor, r.precision, time.best, time.median);
         if (isinf(time.enqueue))
             printf("%9s ", "-");
@@ -192,6 +211,27 @@ static int bench_events(const arguments *a, const char *config, const char *exec
 static const struct { char name[24]; int (*run)(int count, char **argument); } subcommand[] = {
     {"pinn-bench graph", bench_graph}, {"pinn-bench products", bench_products}, {"pinn-bench scaling", bench_scaling}};
 
+/* Whether the file is there: told once, not for every executor. A bare word may be meant for another bench's. */
+static bool is_there(const char *config) {
+    if (access(config, F_OK) == 0) return true;
+    fprintf(stderr, "%s: %s\n", config, strerror(errno));
+    if (!strpbrk(config, "./"))
+        fprintf(stderr, "  besides files there are the command words scaling, graph and products, each before all options: pinn-bench --help\n");
+    return false;
+}
+
+/* A command word that stands behind other arguments, whose options the bench of files need not know; NULL without one. What follows an
+ * option may be its value (-e graph), and a file may have such a name. */
+static const char *late_command(int count, char *const *argument) {
+    for (int k = 2; k < count; k++) {
+        const char *const before = argument[k - 1];
+        const bool value = before[0] == '-' && (strlen(before) == 2 || (before[1] == '-' && !strchr(before, '=')));
+        for (size_t i = 0; !value && i < sizeof subcommand / sizeof subcommand[0]; i++)
+            if (strcmp(argument[k], strrchr(subcommand[i].name, ' ') + 1) == 0 && access(argument[k], F_OK) != 0) return argument[k];
+    }
+    return NULL;
+}
+
 int main(int count, char **argument) {
     argp_err_exit_status = 2;
     start(argument);
@@ -202,13 +242,20 @@ int main(int count, char **argument) {
         argument[1] = name;
         return subcommand[i].run(count - 1, argument + 1);
     }
+    const char *const late = late_command(count, argument);
+    if (late) {
+        fprintf(stderr, "pinn-bench: the command word comes first: pinn-bench %s [OPTION...]\n", late);
+        return 2;
+    }
     arguments a = {.executors = pinn_device_count() > 0 ? BENCH_EXECUTORS : "cpu", .repeats = 5};
     argp_parse(&argp, count, argument, 0, NULL, &a);
-    printf("%-36s %-6s %-8s %11s %11s %9s %10s %10s %10s %9s  %-8s %s\n", "# config", "on", "", "us a step", "median", "enqueue", "products",
-           "pointwise", "bytes", "of peak", "pass", "device");
     int failed = 0;
     for (size_t i = 0; i < a.configs; i++) {
         char list[64];
+        if (!is_there(a.config[i])) {
+            failed = 2;
+            continue;
+        }
         snprintf(list, sizeof list, "%s", a.executors);
         for (char *rest = list, *executor; (executor = strsep(&rest, ",")) != NULL;) {
             int status = bench(&a, a.config[i], executor);

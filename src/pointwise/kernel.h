@@ -68,6 +68,8 @@ void pn_lane_source(const pn_program *program, const char *name, pn_text *out);
 /* Compiles in this thread, or takes the code from the cache: pn_kernel_compile for one asker at a time. Both results are set. */
 pinn_status pn_nvrtc_compile(const char *source, const char *architecture, void **image, size_t *bytes);
 
+/* Of a key as below: different for different keys, but for a collision. */
+unsigned long long pn_cache_hash(const char *key);
 /* Compiled code by the full text it was compiled from. find: false when there is none; else `code` is the caller's (pn_free). Neither
  * fails: a cache that cannot be read or written only costs time; pn_cache_tell_trouble (program.h) says why. */
 bool pn_cache_find(const char *key, void **code, size_t *bytes);

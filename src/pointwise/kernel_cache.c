@@ -25,6 +25,8 @@ static unsigned long long hash(const void *data, size_t bytes, unsigned long lon
     return h;
 }
 
+unsigned long long pn_cache_hash(const char *key) { return hash(key, strlen(key), 0); }
+
 /* The folder, without making it; false when the environment names none. */
 static bool cache_folder(pn_text *out) {
     const char *own = getenv("PINN_CACHE"), *shared = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");

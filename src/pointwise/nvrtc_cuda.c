@@ -3,6 +3,7 @@
  * Contraction is off: the text fuses multiply-adds itself. Division, square root and subnormal numbers are IEEE's (the defaults), and
  * elementary functions the accurate ones. */
 #include <nvrtc.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,6 +93,29 @@ fail:
 static atomic_size_t compiled_kernels;
 size_t pn_compiled_kernels(void) { return atomic_load(&compiled_kernels); }
 
+/* The different kernels, by their keys' hashes. Beyond MOST_ASKED, far more than a process has, each counts. */
+enum { MOST_ASKED = 4096 };
+static pthread_mutex_t asked_lock = PTHREAD_MUTEX_INITIALIZER;
+static unsigned long long asked[MOST_ASKED];
+static size_t asked_kernels;
+
+static void count_asked(const char *key) {
+    const unsigned long long hash = pn_cache_hash(key);
+    size_t i = 0;
+    pthread_mutex_lock(&asked_lock);
+    while (i < asked_kernels && i < MOST_ASKED && asked[i] != hash) i++;
+    if (i < MOST_ASKED) asked[i] = hash;
+    if (i == asked_kernels || i == MOST_ASKED) asked_kernels++;
+    pthread_mutex_unlock(&asked_lock);
+}
+
+size_t pn_asked_kernels(void) {
+    pthread_mutex_lock(&asked_lock);
+    const size_t count = asked_kernels;
+    pthread_mutex_unlock(&asked_lock);
+    return count;
+}
+
 pinn_status pn_nvrtc_compile(const char *source, const char *architecture, void **image, size_t *bytes) {
     pinn_status status;
     pn_text target = {0}, key = {0};
@@ -107,6 +131,7 @@ pinn_status pn_nvrtc_compile(const char *source, const char *architecture, void 
     for (int i = 0; i < OPTIONS; i++) pn_text_printf(&key, " %s", option[i]);
     pn_text_printf(&key, "\n%s", source);
     PN_TRY(pn_text_check(&key));
+    count_asked(key.data);
     if (!pn_cache_find(key.data, &code, &code_bytes)) {
         atomic_fetch_add(&compiled_kernels, 1);
         PN_TRY(compile(source, option, OPTIONS, strncmp(architecture, "compute_", 8) == 0, &code, &code_bytes));

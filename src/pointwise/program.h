@@ -100,6 +100,8 @@ void pn_compilation_patience(const pn_patience *patience);
 void pn_compilation_drop(pn_compilation *compilation);
 /* How many kernels this process has compiled: the others came from the cache. */
 size_t pn_compiled_kernels(void);
+/* How many different kernels it has asked for; one asked for again is then in the cache, and counts once. */
+size_t pn_asked_kernels(void);
 /* A line about compiled code that could not be kept, to be shown once in a process: true the first time that there is one. */
 #define PN_CACHE_TROUBLE_BYTES 1024
 bool pn_cache_tell_trouble(char text[PN_CACHE_TROUBLE_BYTES]);

@@ -27,11 +27,34 @@ for node in sample 'network pass, tiled' reduce adam; do
 done
 expect 0 "$number %  # the network pass: 1 node, $number % of the product peak\$" echo "$nodes"
 expect 0 '%  # of the step beside its nodes$' echo "$nodes"
+for column in config on 'us a step' median enqueue products pointwise bytes 'of peak' pass device; do
+    expect 0 "^# .*$column" "$bench" "${heat[@]}"
+done
 expect 2 'which configs' "$bench"
 expect 2 'graph, eager, cpu' "$bench" --executors gpu "${heat[@]}"
-expect 2 'nowhere.toml' "$bench" --executors cpu nowhere.toml
+only() { [ "$("$@" 2>&1 </dev/null)" = "$expected" ]; }
+expected='nowhere.toml: No such file or directory' expect 0 '' only "$bench" --executors cpu nowhere.toml
+expect 2 '^nowhere.toml: ' "$bench" --executors cpu,cpu nowhere.toml
+expect 2 '^foo: No such file or directory$' "$bench" foo
+expect 2 'scaling, graph and products' "$bench" foo
+# a file that fails does not keep the others from their rows, which have their head then
+expect 2 "heat.toml +cpu +float32 +$number" "$bench" nowhere.toml "${heat[@]}"
+expect 0 '^# config' sh -c "'$bench' nowhere.toml ${heat[*]} 2>/dev/null | head -n 1"
+# the command word comes first, and may be an option's value
+for command in scaling graph products; do
+    expect 2 "the command word comes first: pinn-bench $command " "$bench" -e cpu -a points $command
+    expect 2 "the command word comes first: pinn-bench $command " "$bench" --executors=cpu $command
+    expect 2 "'more': no arguments are expected" "$bench" $command more
+    expect 0 "^  pinn-bench $command  " "$bench" --help
+done
+[ -e /dev/nvidiactl ] || expect 2 'no usable GPU' "$bench" -e graph "${heat[@]:2}"
+for of in "" scaling graph; do
+    expect 0 'Any of graph, eager, cpu, timed in the order' "$bench" $of --help
+done
 expect 2 'width.*from 1' "$bench" "${heat[@]}" --set network.width=0
-expect 2 'tf32' "$bench" "${heat[@]}" --set precision=tf32
+expect 2 '^[^ ]*heat.toml, cpu: precision = "tf32" needs a GPU' "$bench" "${heat[@]}" --set precision=tf32
+expect 2 '^[^ ]*heat.toml, cpu: --set network.width=0: ' "$bench" "${heat[@]}" --set network.width=0
+expect 0 '^0$' sh -c "'$bench' ${heat[*]} --set precision=tf32 2>/dev/null | wc -c"
 # what is written goes to TMPDIR, and nothing stays there, not even after an interrupt
 temporary=$(mktemp -d) || exit 1
 trap 'rm -rf "$temporary"' EXIT
@@ -81,11 +104,19 @@ expect 0 '^dimension +10000 +64 +4 +2 +100 +102 .*skipped' "$bench" "${quick[@]}
 expect 0 'float64' "$bench" "${quick[@]}" --axes depth --longest 0.000001 --set precision=float64
 expect 2 'points, width, depth, order, dimension' "$bench" scaling --axes length
 expect 2 '--longest' "$bench" scaling --longest -1
-expect 2 'no arguments' "$bench" scaling more
 expect 2 'base case: .*precision' "$bench" "${quick[@]}" --set precision=float16
 expect 2 'base case: .*nonsense' "$bench" "${quick[@]}" --set nonsense=3
 expect 2 'base case: .*width' "$bench" "${quick[@]}" --set network.width=0
-expect 2 'base case: .*tf32' "$bench" "${quick[@]}" --set precision=tf32
+expect 2 '^cpu, base case: precision = "tf32"' "$bench" "${quick[@]}" --set precision=tf32
+expect 0 '^0$' sh -c "'$bench' ${quick[*]} --set precision=tf32 2>/dev/null | wc -c"
+# where the reference case would take too long, the nearest one takes its place. Its boundary makes 10^5 points about nine times the base
+# case here, and 10^3 a fifth: twice the base case lies between even on a machine that is four times slower or faster meanwhile
+few=(scaling --executors cpu --repeat 3 --seconds 0.02 --axes points --set equation.0.points=20 --set network.width=8)
+longest=$("$bench" "${few[@]}" --longest 0.000001 | awk '$1 == "base" { print 2e-6 * $11 }')
+points=$("$bench" "${few[@]}" --longest "$longest" 2>&1)
+expect 0 '^# cpu: points 100000, the reference case, is skipped: ratio is to points (10000|1000)$' echo "$points"
+expect 0 "^points +10000? .* 1\.000 +$number +$number +$number %\$" echo "$points"
+expect 0 '^points +100000 .*skipped: a step would take' echo "$points"
 timeout -s INT 1 "$bench" scaling --executors cpu >/dev/null 2>&1
 expect 0 '^0$' sh -c 'ls -A "$TMPDIR" | wc -l'
 expect 1 'standard output' sh -c "'$bench' ${quick[*]} --axes depth --longest 0.000001 >/dev/full"

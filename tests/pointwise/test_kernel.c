@@ -430,6 +430,7 @@ START_TEST(equal_texts_compile_once) {
     ck_assert_int_eq(pn_compilation_end(compilation[0], &code[0], &bytes[0]), PINN_OK);
     ck_assert_int_eq(pn_compilation_end(compilation[1], NULL, NULL), PINN_OK);
     ck_assert_uint_eq(pn_compiled_kernels(), 4);
+    ck_assert_uint_eq(pn_asked_kernels(), 3); /* what is compiled anew is no other kernel */
     pn_free(code[0]);
 }
 END_TEST
