@@ -109,14 +109,6 @@ expect 2 'base case: .*nonsense' "$bench" "${quick[@]}" --set nonsense=3
 expect 2 'base case: .*width' "$bench" "${quick[@]}" --set network.width=0
 expect 2 '^cpu, base case: precision = "tf32"' "$bench" "${quick[@]}" --set precision=tf32
 expect 0 '^0$' sh -c "'$bench' ${quick[*]} --set precision=tf32 2>/dev/null | wc -c"
-# where the reference case would take too long, the nearest one takes its place. Its boundary makes 10^5 points about nine times the base
-# case here, and 10^3 a fifth: twice the base case lies between even on a machine that is four times slower or faster meanwhile
-few=(scaling --executors cpu --repeat 3 --seconds 0.02 --axes points --set equation.0.points=20 --set network.width=8)
-longest=$("$bench" "${few[@]}" --longest 0.000001 | awk '$1 == "base" { print 2e-6 * $11 }')
-points=$("$bench" "${few[@]}" --longest "$longest" 2>&1)
-expect 0 '^# cpu: points 100000, the reference case, is skipped: ratio is to points (10000|1000)$' echo "$points"
-expect 0 "^points +10000? .* 1\.000 +$number +$number +$number %\$" echo "$points"
-expect 0 '^points +100000 .*skipped: a step would take' echo "$points"
 timeout -s INT 1 "$bench" scaling --executors cpu >/dev/null 2>&1
 expect 0 '^0$' sh -c 'ls -A "$TMPDIR" | wc -l'
 expect 1 'standard output' sh -c "'$bench' ${quick[*]} --axes depth --longest 0.000001 >/dev/full"
