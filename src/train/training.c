@@ -109,6 +109,7 @@ static pinn_status read_problem(pinn_training *training, const pinn_options *opt
     }
     if (options->has_seed) config->seed = options->seed;
     training->seed = config->seed;
+    training->config_changed = options->has_seed || options->set_count;
     for (size_t i = 0; i < config->phase_count; i++) training->total_steps += config->phase[i].steps;
     training->last_step = training->total_steps;
     if (config->stop.step && config->stop.step < training->last_step) training->last_step = config->stop.step;

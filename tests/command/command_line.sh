@@ -90,6 +90,10 @@ done
 expect 2 '--resume.*--force' "$train" "${quick[@]}" "$heat"
 expect 0 'finished' "$train" "${quick[@]}" --json --quiet --force "$heat"
 expect 2 'these keys|These keys' "$train" "${quick[@]}" --set constants.alpha=0.5 --resume "$heat"
+expect 2 '^Give the same --set and --seed again, or resume from runs/heat/config.toml$' "$train" "${quick[@]}" --set constants.alpha=0.5 --resume "$heat"
+expect 1 '' sh -c '"$@" 2>&1 | grep "^$"' sh "$train" "${quick[@]}" --set constants.alpha=0.5 --resume "$heat" # no empty line
+expect 0 'stands at step 60; for more steps: --set train.0.steps=N, N above 60' "$train" "${quick[@]}" --resume "$heat"
+expect 0 'stands at step 60, where stop.seconds ends it; --set stop.seconds=' "$train" "${quick[@]}" --set train.0.steps=61 --set stop.seconds=1e-9 --resume "$heat"
 expect 0 '"steps": 90' "$train" "${quick[@]}" --set train.0.steps=90 --json --quiet --resume "$heat"
 expect 0 '"steps": 95' "$train" "${quick[@]}" --set train.0.steps=95 --json --quiet --resume runs/heat/config.toml
 # its config.toml tells what it is now, so that it goes on from there without more options
@@ -144,7 +148,7 @@ expect 1 '^noted/[a-z]*.h5: cannot write.*Safe on disk: the checkpoint of step 1
 expect 0 '"steps": 1000' "$train" "${quick[@]}" --set train.0.steps=1000 --json --quiet --resume --out noted "$heat"
 
 # a signal ends it with a checkpoint and 130; a second run may go on from there
-"$train" --device cpu --quiet --set equation.0.points=200 --set output.events=10 --out signalled "$heat" &
+"$train" --device cpu --set equation.0.points=200 --set output.events=10 --out signalled "$heat" 2>interrupted &
 pid=$!
 for _ in $(seq 100); do [ -e signalled/events.h5 ] && break; sleep 0.1; done
 sleep 0.5
@@ -153,6 +157,7 @@ kill -TERM $pid
 wait $pid
 expect 130 '' sh -c "exit $?"
 expect 0 '' test -s signalled/checkpoint.h5
+expect 0 '' grep -q 'goes on from it: with the same --set and --seed, or from signalled/config.toml$' interrupted
 expect 0 'finished' "$train" --device cpu --quiet --json --set equation.0.points=200 --set output.events=10 --set stop.seconds=0.01 --resume --out signalled "$heat"
 
 # a stop asked for while the program still starts, and one asked for twice at once, leave a checkpoint too
