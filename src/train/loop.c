@@ -127,7 +127,7 @@ static pinn_status train(pinn_training *training) {
         if (took < LOOK_EVERY / 2 && longest < PN_LONGEST_CHUNK / 2) longest *= 2;
         if (took > LOOK_EVERY && longest > 1) longest /= 2;
         status = look_around(training, &stop);
-        show_progress(training, stop);
+        if (!stop) show_progress(training, false);
     }
 fail:
     return status;
@@ -166,7 +166,7 @@ pinn_status pinn_training_run(pinn_training *training) {
     training->progress = pn_progress_create(training->progress_stream, training->progress_stream == NULL);
     training->start = pn_clock();
     status = train(training);
-    show_progress(training, true);
+    if (training->stop != PN_STOP_NAN) show_progress(training, true); /* else the error tells all */
     pn_progress_destroy(training->progress);
     training->progress = NULL;
     if (status != PINN_OK && status != PINN_INTERRUPTED) return blame_directory(training, status);

@@ -123,6 +123,8 @@ expect 2 'PINN_PRODUCTS is "foo"' env PINN_PRODUCTS=foo "$train" "${quick[@]}" -
 expect 2 'patience' "$train" "${quick[@]}" --set 'stop.plateau={min_delta=0.1}' --out plateau "$heat"
 expect 1 'loss of term "heat" is NaN at step 1: residual is NaN at x = 0\.[0-9]+, t = 0\.' "$train" "${quick[@]}" --set 'equation.0.residual=u_t + log(-1 - x)' --out blown "$heat"
 expect 0 '' test -s blown/checkpoint.h5
+expect 1 '' sh -c '"$@" 2>&1 | grep "^step "' sh "$train" "${quick[@]}" --set 'equation.0.residual=u_t + log(-1 - x)' --force --out blown "$heat" # the message tells all
+expect 0 '^1$' sh -c '"$@" 2>&1 | grep -c "^step 60/60 "' sh "$train" "${quick[@]}" --out once "$heat"
 
 # a run that ends before its first event row has measured no term
 expect 0 '"steps": 1,.*"losses": \{"heat": null, ' "$train" "${quick[@]}" --set stop.seconds=1e-9 --json --quiet --out brief "$heat"
@@ -158,6 +160,7 @@ wait $pid
 expect 130 '' sh -c "exit $?"
 expect 0 '' test -s signalled/checkpoint.h5
 expect 0 '' grep -q 'goes on from it: with the same --set and --seed, or from signalled/config.toml$' interrupted
+expect 0 '^1$' sh -c 'grep "^step " interrupted | tail -n 1 | grep -cFxf - interrupted' # its last line of progress stands once
 expect 0 'finished' "$train" --device cpu --quiet --json --set equation.0.points=200 --set output.events=10 --set stop.seconds=0.01 --resume --out signalled "$heat"
 
 # a stop asked for while the program still starts, and one asked for twice at once, leave a checkpoint too
