@@ -82,6 +82,12 @@ expect 0 'does not fit +the most is the partial gradients and losses, by network
 expect 2 'heat.toml: the network has [0-9]+ parameters, at most 2\^31 - 1 can be trained: network.width' "$train" --plan "${huge[@]}" --set network.width=65536 "$heat"
 [ -e runs ] && { echo "FAILED: --plan wrote runs/"; failures=$((failures + 1)); }
 
+# time is what the file names so; a coordinate called as it is otherwise worth a note, once
+sed '/^time = /d' "$heat" >timeless.toml
+expect 0 '^pinn-train: timeless.toml: "t" is treated as space: on = "boundary", lap and dn include it. If it is time, write time = "t" above \[domain\]$' "$train" --plan "${quick[@]}" timeless.toml
+expect 1 '' sh -c '"$@" 2>&1 | grep "treated as space"' sh "$train" --plan "${quick[@]}" "$heat"
+expect 1 '' sh -c '"$@" 2>&1 | grep "treated as space"' sh "$train" --plan --quiet "${quick[@]}" timeless.toml
+
 # a run, its files, and that it is not overwritten
 expect 0 '"status": "finished".*"stop_reason": "steps".*"tiles": null, "start": \{"seconds": [0-9.e-]+, .*"compiled": 0\}.*"builds": 1,' "$train" "${quick[@]}" --json "$heat"
 for file in events.h5 checkpoint.h5 solution.h5 config.toml; do
