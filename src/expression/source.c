@@ -14,6 +14,10 @@ void pn_source_report(pn_source *source, size_t offset, const char *hint, const 
             at.column = 1;
         }
     }
+    for (size_t i = 0; i < source->list->count; i++) { /* the first error at a place tells more than what follows from it */
+        const pn_position other = source->list->item[i].at;
+        if (other.line == at.line && other.column == at.column) return;
+    }
     char message[512];
     va_list arguments;
     va_start(arguments, format);

@@ -40,28 +40,38 @@ static void append_duration(pn_text *text, double seconds) {
         pn_text_printf(text, "  %lus left", s);
 }
 
-static void describe(const pn_progress_state *state, pn_text *text) {
+/* Columns two blanks apart, what is wanted first in front: a terminal may be too narrow for the last ones. */
+static void describe(const pn_progress_state *state, bool brief, pn_text *text) {
     text->length = 0;
     text->failed = false;
-    pn_text_printf(text, "step %llu/%llu  loss %.3e  learning rate %.2e", (unsigned long long)state->step,
-                   (unsigned long long)state->steps, state->loss, state->learning_rate);
-    const char *title = "  relative L2";
-    for (size_t f = 0; f < state->fields; f++) {
-        if (isnan(state->relative_l2[f])) continue;
-        pn_text_printf(text, "%s %s %.2e", title, state->field[f], state->relative_l2[f]);
-        title = "";
-    }
+    pn_text_printf(text, "step %llu/%llu  loss %.3e", (unsigned long long)state->step, (unsigned long long)state->steps, state->loss);
     if (state->steps_per_second > 0 && isfinite(state->steps_per_second)) {
         pn_text_printf(text, "  %.*f steps/s", state->steps_per_second < 10 ? 1 : 0, state->steps_per_second);
         if (state->steps > state->step) append_duration(text, (double)(state->steps - state->step) / state->steps_per_second);
     }
+    const char *title = brief ? "  L2" : "  relative L2";
+    for (size_t f = 0; f < state->fields; f++) {
+        if (isnan(state->relative_l2[f])) continue;
+        pn_text_printf(text, "%s %s %.2e", title, state->field[f], state->relative_l2[f]);
+        title = " ";
+    }
+    pn_text_printf(text, "  learning rate %.2e", state->learning_rate);
+}
+
+/* How much of a line `width` bytes show, without half a column; the first column is cut where it must be. */
+static int fitting(const char *line, int width) {
+    if (strlen(line) <= (size_t)width) return width;
+    for (int end = width; end > 0; end--)
+        if (line[end] == ' ' && line[end + 1] == ' ') return end;
+    return width;
 }
 
 /* Cut to the terminal's width: a wrapped line could not be erased. */
 static void draw(pn_progress *progress) {
     struct winsize size;
     int width = ioctl(fileno(progress->stream), TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col - 1 : 79;
-    fprintf(progress->stream, "\r\033[K%.*s", width, pn_text_get(&progress->text));
+    const char *line = pn_text_get(&progress->text);
+    fprintf(progress->stream, "\r\033[K%.*s", fitting(line, width), line);
     progress->live = true;
 }
 
@@ -71,7 +81,7 @@ void pn_progress_update(pn_progress *progress, const pn_progress_state *state, b
     const double time = pn_clock();
     if (force || time - progress->last >= (progress->terminal ? 0.2 : 5.0)) {
         progress->last = time;
-        describe(state, &progress->text);
+        describe(state, progress->terminal, &progress->text);
         if (progress->terminal)
             draw(progress);
         else

@@ -96,8 +96,7 @@ static pinn_status report_unknown(const assignment *a, const pn_key *section, co
     pn_text where = {0}, hint = {0};
     pn_schema_section(section, &where);
     pn_schema_hint(section, name, &hint);
-    pinn_status status =
-        pn_diagnose(a->list, a->at, hint.length ? pn_text_get(&hint) : NULL, "unknown key \"%s\" in %s", name, pn_text_get(&where));
+    pinn_status status = pn_diagnose(a->list, a->at, pn_text_get(&hint), "unknown key \"%s\" in %s", name, pn_text_get(&where));
     pn_text_free(&where);
     pn_text_free(&hint);
     return status;

@@ -110,7 +110,7 @@ pinn_status pn_config_parse(const char *path, const char *text, size_t length, c
     pn_config_diagnostics(config, &list);
     status = pn_toml_parse(pn_text_get(&config->source), length, &error, &root);
     if (status == PINN_CONFIG) {
-        pn_diagnose(&list, error.at, NULL, "%s", error.message);
+        pn_diagnose(&list, error.at, *error.hint ? error.hint : NULL, "%s", error.message);
         status = pn_config_check(config, &list);
     }
     if (status != PINN_OK) goto fail;

@@ -147,6 +147,8 @@ static pinn_status add_entry(const pn_compiler *compiler, char *copy, pn_positio
 }
 
 pinn_status pn_faces_read(const pn_compiler *compiler, const pn_config_set *config, pn_set *set) {
+    const pn_diagnostics *list = compiler->list;
+    const size_t errors = list->count + list->dropped;
     for (size_t i = 0; i < config->on_count; i++) {
         char *copy = pn_duplicate(config->on[i].text, strlen(config->on[i].text));
         if (!copy) return PN_NO_MEMORY("faces");
@@ -154,6 +156,7 @@ pinn_status pn_faces_read(const pn_compiler *compiler, const pn_config_set *conf
         pn_free(copy);
         if (status != PINN_OK) return status;
     }
+    if (list->count + list->dropped != errors) set->face_count = 0; /* not all known: no residual is judged by those that are */
     return PINN_OK;
 }
 

@@ -148,12 +148,12 @@ static pinn_status uses_normal(const pn_problem *p, pn_value value, bool *out) {
     return PINN_OK;
 }
 
-/* Constant normals become numbers; a normal where there is none is an error. */
+/* Constant normals become numbers; a normal where there is none is an error. While the faces are unknown the normal stays as it is. */
 static pinn_status settle_normals(const pn_compiler *compiler, const pn_string *text, pn_set *set, pn_value *residual) {
     pn_problem *p = compiler->problem;
     bool used;
     uses_normal(p, *residual, &used);
-    if (!used) return PINN_OK;
+    if (!used || !set->face_count) return PINN_OK;
     for (size_t k = 0; k < set->face_count; k++) {
         const pn_face *face = &set->face[k];
         bool in_time = face->axis == p->time;

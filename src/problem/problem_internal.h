@@ -15,7 +15,7 @@ typedef struct pn_compiler {
  * arrays are the problem's. Errors: NO_MEMORY. */
 pinn_status pn_scope_of_config(const pn_compiler *compiler, pn_ir *ir, pn_diagnostics *list, bool *good, pn_scope **out);
 
-/* The faces that a condition's `on` names, appended to `set`. Reports what is wrong. Errors: NO_MEMORY. */
+/* The faces that a condition's `on` names, appended to `set`; none when one of them is wrong, which is reported. Errors: NO_MEMORY. */
 pinn_status pn_faces_read(const pn_compiler *compiler, const pn_config_set *config, pn_set *set);
 
 /* The reference's formulas as nodes, or the reference file's content; with `evaluate`, also the evaluation set and the formulas'

@@ -325,4 +325,6 @@ void pn_schema_hint(const pn_key *section, const char *unknown, pn_text *out) {
         pn_schema_section(home, out);
         return;
     }
+    for (size_t i = 0; i < count; i++) pn_text_printf(out, "%s%s", i ? ", " : "its keys: ", candidate[i]);
+    pn_text_string(out, count ? "; docs/configuration.md explains them" : "it takes no keys: write {}");
 }

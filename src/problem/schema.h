@@ -55,7 +55,7 @@ void pn_schema_section(const pn_key *key, pn_text *out);
 void pn_schema_types(const pn_key *key, pn_text *out);
 /* "from 1 to 100", "> 0" ...; nothing when every finite number will do. */
 void pn_schema_range(const pn_key *key, pn_text *out);
-/* Repair for an unknown key: what it is called here, or the nearest one; nothing when there is none. */
+/* Repair for an unknown key: what it is called here, the nearest one, the table it is a key of, or else the keys there are. */
 void pn_schema_hint(const pn_key *section, const char *unknown, pn_text *out);
 
 /* Checks a node and all below it: kinds, ranges, choices, unknown keys. Marks what is wrong as bad. */

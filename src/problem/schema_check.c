@@ -32,6 +32,15 @@ static void label(const pn_toml *node, const pn_key *key, pn_text *out) {
     pn_text_free(&name);
 }
 
+/* How to write the table that must stand where something else does; nothing where that depends. */
+static void advise_table(const pn_toml *node, const pn_key *key, pn_text *out) {
+    if (key->accepts != PN_ACCEPT_TABLE || !node->key) return;
+    if (strcmp(key->pattern, "fields.*") == 0)
+        pn_text_printf(out, "write %s = {}", node->key);
+    else if (!strchr(key->pattern, '.'))
+        pn_text_printf(out, "write [%s] and its keys in the lines below", node->key);
+}
+
 static void report_kind(pn_toml *node, const pn_key *key, pn_diagnostics *list) {
     pn_text name = {0}, types = {0}, element = {0};
     label(node, key, &name);
@@ -50,9 +59,13 @@ static void report_kind(pn_toml *node, const pn_key *key, pn_diagnostics *list) 
         pn_diagnose(list, node->at, pn_text_get(&hint), "%s must be %s, not %s", pn_text_get(&name), pn_text_get(&types),
                     pn_toml_kind_name(node->kind));
         pn_text_free(&hint);
-    } else
-        pn_diagnose(list, node->kind == PN_TOML_TABLE && node->key ? node->key_at : node->at, NULL, "%s must be %s, not %s",
-                    pn_text_get(&name), pn_text_get(&types), pn_toml_kind_name(node->kind));
+    } else {
+        pn_text hint = {0};
+        advise_table(node, key, &hint);
+        pn_diagnose(list, node->kind == PN_TOML_TABLE && node->key ? node->key_at : node->at, hint.length ? pn_text_get(&hint) : NULL,
+                    "%s must be %s, not %s", pn_text_get(&name), pn_text_get(&types), pn_toml_kind_name(node->kind));
+        pn_text_free(&hint);
+    }
     pn_text_free(&name);
     pn_text_free(&types);
     pn_text_free(&element);
@@ -98,7 +111,7 @@ static void check_unknown(pn_toml *node, const pn_key *section, pn_diagnostics *
     pn_text name = {0}, hint = {0};
     pn_schema_section(section, &name);
     pn_schema_hint(section, node->key, &hint);
-    pn_diagnose(list, node->key_at, hint.length ? pn_text_get(&hint) : NULL, "unknown key \"%s\" in %s", node->key, pn_text_get(&name));
+    pn_diagnose(list, node->key_at, pn_text_get(&hint), "unknown key \"%s\" in %s", node->key, pn_text_get(&name));
     pn_text_free(&name);
     pn_text_free(&hint);
     node->bad = true;

@@ -60,6 +60,11 @@ class source_lines {
         return byte;
     }
 
+    std::string_view line(size_t number) const { // counted from 1; without its end
+        const size_t from = start_[number - 1], to = number < start_.size() ? start_[number] - 1 : length_;
+        return std::string_view(text_ + from, to - from);
+    }
+
     size_t count() const { return start_.size(); }
     size_t end_of(size_t line) const { return line < start_.size() ? start_[line] : length_; } // line counted from 1
 
@@ -207,6 +212,40 @@ pn_position broken_line(const char *text, size_t length, const source_lines &lin
     return {static_cast<unsigned>(bad), 0};
 }
 
+std::string_view trimmed(std::string_view text) {
+    while (!text.empty() && std::strchr(" \t\r", text.front())) text.remove_prefix(1);
+    while (!text.empty() && std::strchr(" \t\r", text.back())) text.remove_suffix(1);
+    return text;
+}
+
+// How to repair what is read as a number, a boolean or nothing at all, but was meant as text.
+void advise_quotes(std::string_view line, pn_toml_error *error) {
+    constexpr size_t longest = 80; // shown, bytes
+    const size_t equals = line.find('=');
+    if (equals == std::string_view::npos || error->at.column <= equals + 1) return;
+    const std::string_view key = trimmed(line.substr(0, equals));
+    const std::string_view value = trimmed(line.substr(equals + 1, line.find('#', equals) - equals - 1));
+    const bool plain = std::all_of(value.begin(), value.end(), [](unsigned char c) { return c >= ' ' && c < 0x7f && !std::strchr("\"'\\", c); });
+    const bool number = value.find_first_not_of("0123456789+-._eE ") == std::string_view::npos;
+    if (number && !value.empty()) return;
+    if (plain && !value.empty() && !std::strchr("[{", value.front()) && key.size() + value.size() <= longest)
+        std::snprintf(error->hint, sizeof error->hint, "text such as an expression stands in quotes: %.*s = \"%.*s\"",
+                      static_cast<int>(key.size()), key.data(), static_cast<int>(value.size()), value.data());
+    else
+        std::snprintf(error->hint, sizeof error->hint, "text such as an expression stands in quotes: \"...\"");
+}
+
+// How to repair a syntax error, as far as toml++'s words for it tell. `next`: the byte it stopped at, 0 at the end.
+void advise(std::string_view what, char next, const source_lines &lines, pn_toml_error *error) {
+    const auto has = [what](const char *words) { return what.find(words) != std::string_view::npos; };
+    if (has("parsing string") || has("parsing literal string")) {
+        if (has("end-of-file") || ((next == '\n' || next == '\r') && has("control characters")))
+            std::snprintf(error->hint, sizeof error->hint, "a quote that opened before is never closed: put one at the end of the text");
+    } else if (has("determine value type") || has("parsing boolean") || has("parsing floating-point") || has("integer: expected digit") ||
+               has("expected a comment or whitespace"))
+        advise_quotes(lines.line(error->at.line), error);
+}
+
 // Parses and copies; false with `error` filled for a syntax error.
 bool read_document(const char *text, size_t length, const source_lines &lines, pn_toml_error *error, pn_toml *root) {
     try {
@@ -217,6 +256,8 @@ bool read_document(const char *text, size_t length, const source_lines &lines, p
         error->too_large = what.find("not representable in 64 bits") != std::string_view::npos;
         std::snprintf(error->message, sizeof error->message, "%.*s%s", static_cast<int>(what.size()), what.data(),
                       error->too_large ? ": whole numbers go from -2^63 to 2^63 - 1" : "");
+        const size_t byte = lines.offset(result.error().source().begin);
+        advise(what, byte < length ? text[byte] : '\0', lines, error);
     } catch (const broken_assertion &) {
         error->at = broken_line(text, length, lines);
         std::snprintf(error->message, sizeof error->message, "this is not TOML");
@@ -229,6 +270,7 @@ bool read_document(const char *text, size_t length, const source_lines &lines, p
 extern "C" pinn_status pn_toml_parse(const char *text, size_t length, pn_toml_error *error, pn_toml **out) {
     pn_toml *root = nullptr;
     error->too_large = false;
+    *error->hint = 0;
     try {
         const source_lines lines(text, length);
         const size_t deep = deep_key(text, length);

@@ -45,6 +45,7 @@ typedef struct pn_toml_error { /* a syntax error */
     pn_position at;
     bool too_large; /* a number does not fit in 64 bits */
     char message[256];
+    char hint[256]; /* how to repair; empty: nothing is known */
 } pn_toml_error;
 
 /* Parses a whole document; the root is a table. A syntax error gives PINN_CONFIG and fills `error` (the thread's message is left

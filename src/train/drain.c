@@ -133,8 +133,8 @@ static pinn_status compare_configs(const pinn_training *training, const char *pa
     if (differences.length)
         status = pn_fail(PINN_CONFIG,
                          "%s was trained under another configuration; only title, tiles, [stop], [output], [reference] and more steps may change on --resume. "
-                         "These keys differ:\n%s",
-                         path, differences.data);
+                         "These keys differ:\n%sGive the same --set and --seed again, or resume from %s/config.toml",
+                         path, differences.data, training->directory);
 fail:
     pn_text_free(&differences);
     return status;

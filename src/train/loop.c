@@ -3,6 +3,7 @@
  * around. */
 #include <math.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "kernels/evaluate.h"
 #include "train/training.h"
@@ -64,6 +65,29 @@ fail:
     return status;
 }
 
+/* A run is gone on with by the same configuration, which the file alone does not tell when options have changed it. */
+static pinn_status report_interrupted(const pinn_training *training) {
+    const unsigned long long step = (unsigned long long)training->step;
+    if (!training->run) return pn_fail(PINN_INTERRUPTED, "interrupted at step %llu", step);
+    if (!training->config_changed) return pn_fail(PINN_INTERRUPTED, "interrupted at step %llu; a checkpoint was written, --resume goes on from it", step);
+    return pn_fail(PINN_INTERRUPTED,
+                   "interrupted at step %llu; a checkpoint was written, --resume goes on from it: with the same --set and --seed, or from "
+                   "%s/config.toml",
+                   step, training->directory);
+}
+
+/* A run that has nothing to do ends as well as any; what lets it go on is said. */
+static void tell_nothing_left(const pinn_training *training) {
+    const unsigned long long step = (unsigned long long)training->step;
+    const size_t last = training->config->phase_count - 1;
+    if (strcmp(training->stop_reason, "steps") == 0)
+        pn_note(training, "nothing left to do: the run stands at step %llu; for more steps: --set train.%zu.steps=N, N above %llu", step, last,
+                (unsigned long long)training->config->phase[last].steps);
+    else
+        pn_note(training, "nothing left to do: the run stands at step %llu, where stop.%s ends it; --set stop.%s=... lets it go on", step,
+                training->stop_reason, training->stop_reason);
+}
+
 /* Everything the host looks at between chunks; true through `stop` when the run ends here. */
 static pinn_status look_around(pinn_training *training, bool *stop) {
     static const char *const rule[PN_STOPS] = {[PN_STOP_LOSS] = "loss",
@@ -81,8 +105,7 @@ static pinn_status look_around(pinn_training *training, bool *stop) {
         training->stop_reason = "seconds";
     else if (atomic_load(&training->interrupted)) {
         training->stop_reason = "signal";
-        return pn_fail(PINN_INTERRUPTED, "interrupted at step %llu%s", (unsigned long long)training->step,
-                       training->run ? "; a checkpoint was written, --resume goes on from it" : "");
+        return report_interrupted(training);
     } else
         *stop = false;
     return PINN_OK;
@@ -92,7 +115,7 @@ static pinn_status train(pinn_training *training) {
     uint64_t longest = 1;
     bool stop = false;
     pinn_status status = look_around(training, &stop);
-    if (status == PINN_OK && stop) pn_note(training, "nothing left to do: the run stands at step %llu", (unsigned long long)training->step);
+    if (status == PINN_OK && stop) tell_nothing_left(training);
     while (status == PINN_OK && !stop) {
         while (training->phase_step >= training->config->phase[training->phase].steps &&
                training->phase + 1 < training->config->phase_count)
@@ -104,7 +127,7 @@ static pinn_status train(pinn_training *training) {
         if (took < LOOK_EVERY / 2 && longest < PN_LONGEST_CHUNK / 2) longest *= 2;
         if (took > LOOK_EVERY && longest > 1) longest /= 2;
         status = look_around(training, &stop);
-        show_progress(training, stop);
+        if (!stop) show_progress(training, false);
     }
 fail:
     return status;
@@ -143,7 +166,7 @@ pinn_status pinn_training_run(pinn_training *training) {
     training->progress = pn_progress_create(training->progress_stream, training->progress_stream == NULL);
     training->start = pn_clock();
     status = train(training);
-    show_progress(training, true);
+    if (training->stop != PN_STOP_NAN) show_progress(training, true); /* else the error tells all */
     pn_progress_destroy(training->progress);
     training->progress = NULL;
     if (status != PINN_OK && status != PINN_INTERRUPTED) return blame_directory(training, status);

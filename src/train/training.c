@@ -99,6 +99,18 @@ static void context_message(void *user, const char *line) {
     if (length < sizeof first || strcmp(line + length - (sizeof first - 1), first) != 0) pn_note(user, "%s", line);
 }
 
+/* A coordinate that is called as time is, in a file that names none as time: right for few, and trained without any error. */
+static void tell_time_as_space(const pinn_training *training) {
+    const pn_config *config = training->config;
+    for (size_t i = 0; i < config->coordinate_count && !config->time.text; i++) {
+        const char *name = config->coordinate[i].name.text;
+        if (strcmp(name, "t") != 0 && strcmp(name, "time") != 0) continue;
+        pn_note(training, "%s: \"%s\" is treated as space: on = \"boundary\", lap and dn include it. If it is time, write time = \"%s\" above [domain]",
+                config->path, name, name);
+        return;
+    }
+}
+
 static pinn_status read_problem(pinn_training *training, const pinn_options *options) {
     pinn_status status;
     PN_TRY(pn_config_read(options->config, options->set, options->set_count, &training->config));
@@ -109,6 +121,7 @@ static pinn_status read_problem(pinn_training *training, const pinn_options *opt
     }
     if (options->has_seed) config->seed = options->seed;
     training->seed = config->seed;
+    training->config_changed = options->has_seed || options->set_count;
     for (size_t i = 0; i < config->phase_count; i++) training->total_steps += config->phase[i].steps;
     training->last_step = training->total_steps;
     if (config->stop.step && config->stop.step < training->last_step) training->last_step = config->stop.step;
@@ -116,6 +129,7 @@ static pinn_status read_problem(pinn_training *training, const pinn_options *opt
     PN_TRY(pn_problem_create(config, &training->problem));
     for (size_t f = 0; f < training->problem->fields; f++)
         if (training->problem->has_reference[f]) training->has_evaluation = true;
+    tell_time_as_space(training);
 fail:
     return status;
 }

@@ -38,6 +38,7 @@ typedef struct pn_machinery {
 struct pinn_training {
     /* what is asked for */
     pn_config *config;
+    bool config_changed;   /* by options (--set, --seed): the file alone does not tell it */
     pn_problem *problem;
     pn_network *network;
     pn_text resolved;      /* the config as TOML with every default */

@@ -84,6 +84,12 @@ expect 0 'does not fit +the most is the partial gradients and losses, by network
 expect 2 'heat.toml: the network has [0-9]+ parameters, at most 2\^31 - 1 can be trained: network.width' "$train" --plan "${huge[@]}" --set network.width=65536 "$heat"
 [ -e runs ] && { echo "FAILED: --plan wrote runs/"; failures=$((failures + 1)); }
 
+# time is what the file names so; a coordinate called as it is otherwise worth a note, once
+sed '/^time = /d' "$heat" >timeless.toml
+expect 0 '^pinn-train: timeless.toml: "t" is treated as space: on = "boundary", lap and dn include it. If it is time, write time = "t" above \[domain\]$' "$train" --plan "${quick[@]}" timeless.toml
+expect 1 '' sh -c '"$@" 2>&1 | grep "treated as space"' sh "$train" --plan "${quick[@]}" "$heat"
+expect 1 '' sh -c '"$@" 2>&1 | grep "treated as space"' sh "$train" --plan --quiet "${quick[@]}" timeless.toml
+
 # a run, its files, and that it is not overwritten
 expect 0 '"status": "finished".*"stop_reason": "steps".*"tiles": null, "start": \{"seconds": [0-9.e-]+, .*"compiled": 0\}.*"builds": 1,' "$train" "${quick[@]}" --json "$heat"
 for file in events.h5 checkpoint.h5 solution.h5 config.toml; do
@@ -92,6 +98,10 @@ done
 expect 2 '--resume.*--force' "$train" "${quick[@]}" "$heat"
 expect 0 'finished' "$train" "${quick[@]}" --json --quiet --force "$heat"
 expect 2 'these keys|These keys' "$train" "${quick[@]}" --set constants.alpha=0.5 --resume "$heat"
+expect 2 '^Give the same --set and --seed again, or resume from runs/heat/config.toml$' "$train" "${quick[@]}" --set constants.alpha=0.5 --resume "$heat"
+expect 1 '' sh -c '"$@" 2>&1 | grep "^$"' sh "$train" "${quick[@]}" --set constants.alpha=0.5 --resume "$heat" # no empty line
+expect 0 'stands at step 60; for more steps: --set train.0.steps=N, N above 60' "$train" "${quick[@]}" --resume "$heat"
+expect 0 'stands at step 60, where stop.seconds ends it; --set stop.seconds=' "$train" "${quick[@]}" --set train.0.steps=61 --set stop.seconds=1e-9 --resume "$heat"
 expect 0 '"steps": 90' "$train" "${quick[@]}" --set train.0.steps=90 --json --quiet --resume "$heat"
 expect 0 '"steps": 95' "$train" "${quick[@]}" --set train.0.steps=95 --json --quiet --resume runs/heat/config.toml
 # its config.toml tells what it is now, so that it goes on from there without more options
@@ -121,6 +131,8 @@ expect 2 'PINN_PRODUCTS is "foo"' env PINN_PRODUCTS=foo "$train" "${quick[@]}" -
 expect 2 'patience' "$train" "${quick[@]}" --set 'stop.plateau={min_delta=0.1}' --out plateau "$heat"
 expect 1 'loss of term "heat" is NaN at step 1: residual is NaN at x = 0\.[0-9]+, t = 0\.' "$train" "${quick[@]}" --set 'equation.0.residual=u_t + log(-1 - x)' --out blown "$heat"
 expect 0 '' test -s blown/checkpoint.h5
+expect 1 '' sh -c '"$@" 2>&1 | grep "^step "' sh "$train" "${quick[@]}" --set 'equation.0.residual=u_t + log(-1 - x)' --force --out blown "$heat" # the message tells all
+expect 0 '^1$' sh -c '"$@" 2>&1 | grep -c "^step 60/60 "' sh "$train" "${quick[@]}" --out once "$heat"
 
 # a run that ends before its first event row has measured no term
 expect 0 '"steps": 1,.*"losses": \{"heat": null, ' "$train" "${quick[@]}" --set stop.seconds=1e-9 --json --quiet --out brief "$heat"
@@ -146,7 +158,7 @@ expect 1 '^noted/[a-z]*.h5: cannot write.*Safe on disk: the checkpoint of step 1
 expect 0 '"steps": 1000' "$train" "${quick[@]}" --set train.0.steps=1000 --json --quiet --resume --out noted "$heat"
 
 # a signal ends it with a checkpoint and 130; a second run may go on from there
-"$train" --device cpu --quiet --set equation.0.points=200 --set output.events=10 --out signalled "$heat" &
+"$train" --device cpu --set equation.0.points=200 --set output.events=10 --out signalled "$heat" 2>interrupted &
 pid=$!
 for _ in $(seq 100); do [ -e signalled/events.h5 ] && break; sleep 0.1; done
 sleep 0.5
@@ -155,6 +167,8 @@ kill -TERM $pid
 wait $pid
 expect 130 '' sh -c "exit $?"
 expect 0 '' test -s signalled/checkpoint.h5
+expect 0 '' grep -q 'goes on from it: with the same --set and --seed, or from signalled/config.toml$' interrupted
+expect 0 '^1$' sh -c 'grep "^step " interrupted | tail -n 1 | grep -cFxf - interrupted' # its last line of progress stands once
 expect 0 'finished' "$train" --device cpu --quiet --json --set equation.0.points=200 --set output.events=10 --set stop.seconds=0.01 --resume --out signalled "$heat"
 
 # a stop asked for while the program still starts, and one asked for twice at once, leave a checkpoint too

@@ -99,6 +99,7 @@ static const struct {
      "u_x(0)",
      {{7, 12, "\"u_x\" is a derivative, not a function",
        "write u_x alone: fields depend on all coordinates; for a product write u_x*(...)"}}},
+    {ALL, "k u (1-u)", {{7, 14, "an operator is missing between \"k\" and \"u\"", "write k*u"}}},
     {ALL, "alpha(x)", {{7, 12, "\"alpha\" is not a function", "for a product write alpha*(...)"}}},
     {ALL, "pi(x)", {{7, 12, "\"pi\" is not a function", "for a product write pi*(...)"}}},
     {ALL, "nx(u)", {{7, 12, "\"nx\" is not a function", "for a product write nx*(...)"}}},

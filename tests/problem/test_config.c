@@ -128,6 +128,9 @@ static const struct {
     {"train.x.steps=5", "--set train.x.steps=5: \"train\" is an array: \"x\" must be the number of an element\n  elements are counted from 0"},
     {"train.0.stpes=5", "--set train.0.stpes=5: unknown key \"stpes\" in [[train]]\n  did you mean \"steps\"?"},
     {"network.layers=5", "--set network.layers=5: unknown key \"layers\" in [network]\n  it is called depth: the number of hidden layers"},
+    {"foo=1", "--set foo=1: unknown key \"foo\" in the top level\n"
+              "  its keys: title, time, precision, seed, tiles, domain, constants, fields, define, equation, condition, reference, network, train, stop, "
+              "output; docs/configuration.md explains them"},
     {"title", "--set title: an assignment is written KEY=VALUE, as train.0.steps=500"},
     {"=5", "--set =5: an assignment is written KEY=VALUE, as train.0.steps=500"},
     {"title.x=5", "--set title.x=5: there is no \"title\" in the file"},
