@@ -125,7 +125,7 @@ static pinn_status report_failure(pn_run *run) {
 
 static pinn_status report_not_finite(const pn_run *run) {
     if (!run->not_finite) return PINN_OK;
-    return pn_fail(PINN_NUMERIC, "%s: the state after step %llu is not finite; %s", run->path,
+    return pn_fail(PINN_NUMERIC, "%s: the state after step %llu is not finite; %s. Try a smaller learning_rate, or clip_norm in [[train]]", run->path,
                    (unsigned long long)run->not_finite_step,
                    run->has_checkpoint ? "the last good checkpoint is kept" : "no checkpoint was written");
 }

@@ -186,7 +186,7 @@ START_TEST(states_that_are_not_finite_are_not_kept) {
         ck_ok(queue_rows(run, 25, 5)); /* the record shows where it went wrong */
         ck_assert_int_eq(pn_run_flush(run), PINN_NUMERIC);
         const char *message = pinn_error_message();
-        ck_assert_msg(strstr(message, "after step 20 is not finite") && strstr(message, "last good checkpoint is kept"), "%s",
+        ck_assert_msg(strstr(message, "after step 20 is not finite") && strstr(message, "last good checkpoint is kept. Try a smaller learning_rate"), "%s",
                       message);
         ck_assert_int_eq(rows_on_file(), 30);
         ck_ok(pn_run_close(run));
