@@ -209,6 +209,23 @@ static pinn_status nothing_to_resume(pn_run *run) {
                    left ? "with --force" : "without --resume");
 }
 
+static pinn_status check_no_directory(const char *path) {
+    struct stat info;
+    if (lstat(path, &info) != 0 || !S_ISDIR(info.st_mode)) return PINN_OK;
+    return pn_fail(PINN_CONFIG, "%s: this is a directory, which --force leaves alone; move it, or choose another directory with --out", path);
+}
+
+/* Before the first file goes. */
+static pinn_status check_removable(pn_run *run) {
+    char temporary[PN_FILE_NAME];
+    pinn_status status = PINN_OK;
+    for (size_t i = 0; status == PINN_OK && i < FILES; i++) {
+        status = check_no_directory(*file_path(run, i));
+        if (status == PINN_OK) status = check_no_directory(pn_file_temporary(*file_path(run, i), temporary));
+    }
+    return status;
+}
+
 static pinn_status check_mode(pn_run *run) {
     if (run->mode == PN_RUN_RESUME && !exists(run->checkpoint_path)) return nothing_to_resume(run);
     for (size_t i = 0; run->mode == PN_RUN_NEW && i < FILES; i++)
@@ -217,7 +234,9 @@ static pinn_status check_mode(pn_run *run) {
                            "%s: a run is already there (%s); continue it with --resume, replace it with --force, or choose another "
                            "directory with --out",
                            run->path, files[i].name);
-    return run->mode == PN_RUN_NEW ? PINN_OK : check_config_is_a_runs(run);
+    if (run->mode == PN_RUN_NEW) return PINN_OK;
+    pinn_status status = check_config_is_a_runs(run);
+    return status == PINN_OK && run->mode == PN_RUN_FORCE ? check_removable(run) : status;
 }
 
 static pinn_status remove_file(const char *path) {

@@ -43,6 +43,25 @@ START_TEST(force_removes_the_run_and_nothing_else) {
 }
 END_TEST
 
+START_TEST(force_removes_all_or_nothing) {
+    static const char *const name[] = {"runs/heat/checkpoint.h5", "runs/heat/solution.h5", "runs/heat/checkpoint.h5.tmp"};
+    pn_run *run = NULL;
+    for (int i = 0; i < 3; i++) {
+        make_run(20, 10);
+        unlink(in_directory(name[i]));
+        ck_assert_int_eq(mkdir(in_directory(name[i]), 0777), 0);
+        ck_assert_int_eq(try_open(PN_RUN_FORCE, &run), PINN_CONFIG);
+        ck_assert_msg(strstr(pinn_error_message(), name[i]) && strstr(pinn_error_message(), "--out"), "%s", pinn_error_message());
+        ck_assert(is_there(in_directory("runs/heat/events.h5")) && is_there(in_directory("runs/heat/config.toml")));
+        ck_assert_int_eq(rmdir(in_directory(name[i])), 0);
+        ck_ok(try_open(PN_RUN_FORCE, &run));
+        ck_ok(pn_run_close(run));
+        unlink(in_directory("runs/heat/events.h5"));
+        unlink(in_directory("runs/heat/config.toml"));
+    }
+}
+END_TEST
+
 START_TEST(resume_needs_a_checkpoint_and_goes_on) {
     pn_run *run = NULL;
     ck_assert_int_eq(try_open(PN_RUN_RESUME, &run), PINN_CONFIG);
@@ -444,6 +463,7 @@ int main(void) {
     tcase_set_timeout(test, 120);
     tcase_add_test(test, new_never_overwrites);
     tcase_add_test(test, force_removes_the_run_and_nothing_else);
+    tcase_add_test(test, force_removes_all_or_nothing);
     tcase_add_test(test, resume_needs_a_checkpoint_and_goes_on);
     tcase_add_test(test, one_run_at_a_time);
     tcase_add_test(test, claims_leave_everything_as_it_was);
