@@ -66,13 +66,6 @@ static __device__ __forceinline__ double tile_by_block(const pn_reduce_tile &til
     return warp > 0 ? 0 : pn_sum_fold(store_column(tile, x, pn_sum_fold_eight(&part[0][x], PN_SUM_LANES), gradient));
 }
 
-/* Each half's bounds are constants: loops over halves left the array in local memory. */
-template <unsigned HALF> static __device__ __forceinline__ void fold_halves(double (&lane)[PN_REDUCE_LANES]) {
-#pragma unroll
-    for (unsigned l = 0; l < HALF; l++) lane[l] += lane[l + HALF];
-    if constexpr (HALF > 1) fold_halves<HALF / 2>(lane);
-}
-
 /* A tile of at most 16 rows by one warp: a row a lane of rows, all loads on their way at once. */
 template <typename real>
 static __device__ __forceinline__ double tile_by_warp(const pn_reduce_tile &tile, const real *__restrict__ partial, real *__restrict__ gradient) {
@@ -83,8 +76,10 @@ static __device__ __forceinline__ double tile_by_warp(const pn_reduce_tile &tile
     for (unsigned l = 0; l < PN_REDUCE_LANES; l++) value[l] = l < rows ? partial[tile.offset + l * tile.stride + x] : (real)0;
 #pragma unroll
     for (unsigned l = 0; l < PN_REDUCE_LANES; l++) lane[l] = 0.0 + (double)value[l]; /* lanes begin as +0 */
-    fold_halves<PN_REDUCE_LANES / 2>(lane);
-    return pn_sum_fold(store_column(tile, x, lane[0], gradient));
+    static_assert(PN_REDUCE_LANES == 16, "one fold and those of eight; a loop over all halves leaves the array in local memory");
+#pragma unroll
+    for (unsigned l = 0; l < 8; l++) lane[l] += lane[l + 8];
+    return pn_sum_fold(store_column(tile, x, pn_sum_fold_eight(lane, 1), gradient));
 }
 
 /* Square b of many tiles: eight of them at once, those of few rows a warp each. */

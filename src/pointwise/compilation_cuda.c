@@ -7,13 +7,11 @@
  * A job belongs to its askers together: the last one to leave frees it. Until it is done it also belongs to whoever compiles it, so the last
  * asker of one that has begun waits. All members but those that compiling reads and writes are used with `lock` held. */
 #include <errno.h>
-#include <math.h>
 #include <pthread.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "core/clock.h"
 #include "core/memory.h"
 #include "pointwise/kernel.h"
 
@@ -144,13 +142,9 @@ void pn_compilation_patience(const pn_patience *new) { patience = new; }
 
 /* Until this thread's patience ends, then tells of it. With `lock` held, which is free meanwhile. */
 static void wait_patiently(const pn_compilation *job) {
-    const double left = fmax(patience->until - pn_clock(), 0);
-    struct timespec end; /* by the wall clock, as the condition has it: if that is set, the line comes early or late */
-    clock_gettime(CLOCK_REALTIME, &end);
-    const double nanoseconds = (double)end.tv_nsec + 1e9 * fmod(left, 1);
-    end.tv_sec += (time_t)left + (nanoseconds >= 1e9);
-    end.tv_nsec = (long)fmod(nanoseconds, 1e9);
-    while (!job->done && pthread_cond_timedwait(&one_done, &lock, &end) != ETIMEDOUT) continue;
+    const time_t second = (time_t)patience->until;
+    const struct timespec end = {second, (long)(1e9 * (patience->until - (double)second))}; /* of pn_clock's clock */
+    while (!job->done && pthread_cond_clockwait(&one_done, &lock, CLOCK_MONOTONIC, &end) != ETIMEDOUT) continue;
     if (job->done) return;
     const pn_patience *const ended = patience;
     size_t kernels = 0;

@@ -28,13 +28,25 @@ START_TEST(every_config) {
 }
 END_TEST
 
+/* Another place for compiled kernels, until the one before is returned to. */
+static char *take_cache(const char *place) {
+    char *const before = strdup(getenv("PINN_CACHE"));
+    ck_assert(before && setenv("PINN_CACHE", place, 1) == 0);
+    return before;
+}
+static void return_cache(char *before) {
+    ck_assert(setenv("PINN_CACHE", before, 1) == 0);
+    free(before);
+}
+
 /* Hidden layers are alike, so their kernels are too: 153 of the layered pass have eight texts. */
 START_TEST(layers_share_kernels) {
     const char *const set[] = {"network.depth=50", "network.width=8"};
     const pinn_options options = {.config = CONFIG("heat.toml"), .device = "cpu", .lowering = "layered", .compile_for = "sm_90", .set = set,
                                   .set_count = 2, .no_directory = true};
-    char *const before = strdup(getenv("PINN_CACHE")), empty[] = "/tmp/pinn-test-XXXXXX";
-    ck_assert(mkdtemp(empty) && setenv("PINN_CACHE", empty, 1) == 0);
+    char empty[] = "/tmp/pinn-test-XXXXXX";
+    ck_assert(mkdtemp(empty));
+    char *const before = take_cache(empty);
     for (int again = 0; again < 2; again++) {
         pinn_training *training = NULL;
         pinn_result result;
@@ -46,8 +58,7 @@ START_TEST(layers_share_kernels) {
             ck_assert_uint_eq(result.start_compiled, 8);
         pinn_training_destroy(training);
     }
-    setenv("PINN_CACHE", before, 1);
-    free(before);
+    return_cache(before);
     remove_tree(empty);
 }
 END_TEST
@@ -112,8 +123,7 @@ static void note(void *user, const char *line) {
 }
 
 START_TEST(an_unusable_cache_is_said_once) {
-    char *const before = strdup(getenv("PINN_CACHE"));
-    setenv("PINN_CACHE", "/dev/null", 1);
+    char *const before = take_cache("/dev/null");
     for (int again = 0; again < 2; again++) {
         pinn_training *training = NULL;
         *notes = '\0';
@@ -122,16 +132,16 @@ START_TEST(an_unusable_cache_is_said_once) {
         ck_assert_msg(again ? !line : line && !strstr(line + 1, "compiled kernels cannot"), "%s", notes);
         pinn_training_destroy(training);
     }
-    setenv("PINN_CACHE", before, 1);
-    free(before);
+    return_cache(before);
 }
 END_TEST
 
 /* A cold start that takes longer than two seconds says what it waits for, once; a warm one has nothing to say. */
 START_TEST(compiling_is_said) {
     const pinn_options options = {.config = CONFIG("bench/ks4.toml"), .compile_for = "sm_90", .no_directory = true, .message = note};
-    char *const before = strdup(getenv("PINN_CACHE")), empty[] = "/tmp/pinn-test-XXXXXX";
-    ck_assert(mkdtemp(empty) && setenv("PINN_CACHE", empty, 1) == 0);
+    char empty[] = "/tmp/pinn-test-XXXXXX";
+    ck_assert(mkdtemp(empty));
+    char *const before = take_cache(empty);
     for (int again = 0; again < 2; again++) {
         pinn_training *training = NULL;
         pinn_result result;
@@ -144,8 +154,7 @@ START_TEST(compiling_is_said) {
             ck_assert_msg(line && strstr(line, " to be compiled") && !strstr(line + 1, "waiting for "), "%s", notes);
         pinn_training_destroy(training);
     }
-    setenv("PINN_CACHE", before, 1);
-    free(before);
+    return_cache(before);
     remove_tree(empty);
 }
 END_TEST
