@@ -239,7 +239,6 @@ static pinn_status create_device_side(pinn_training *training, const pinn_contex
     training->unroll = options->executor == PINN_EXECUTOR_CPU ? 1 : PN_GPU_UNROLL;
     training->longest = PN_LONGEST_CHUNK;
     PN_TRY(create_state(training));
-    if (!training->check_only) PN_TRY(initialise_parameters(training));
     PN_TRY(create_graphs(training));
 fail:
     return status;
@@ -351,8 +350,10 @@ pinn_status pinn_training_create(const pinn_options *options, pinn_training **ou
     if (training->directory) PN_TRY(claim_directory(training, options));
     PN_TRY(create_network(training));
     PN_TRY(create_device_side(training, &context));
-    if (options->resume && training->directory) PN_TRY(pn_training_resume(training));
-    PN_TRY(pn_phase_begin(training, training->phase));
+    const bool resumes = options->resume && training->directory;
+    if (resumes) PN_TRY(pn_training_resume(training));
+    PN_TRY(pn_phase_begin(training, training->phase)); /* what cannot fit fails here, before parameters are drawn */
+    if (!resumes && !training->check_only) PN_TRY(initialise_parameters(training));
     PN_TRY(pn_tiles_settle(training));
     PN_TRY(describe_machine(training));
     PN_TRY(pn_training_record_evaluation(training));
