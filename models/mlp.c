@@ -7,7 +7,8 @@
  *
  * Layers as the pass sees them: the first is pointwise over coordinates and holds either the embedding or the whole first dense
  * layer, since sum_i xhat_i W_i is a function of one point and one column: the jet of the affine map is z = b + sum_i xhat_i W_i,
- * z_{x_i} = s_i W_i, all else zero. It costs no matrix product. Then LINEAR and POINTWISE (bias, activation) alternate.
+ * z_{x_i} = s_i W_i, all else zero; carried per unit_i, which makes s_i unit_i about 1 (with Fourier features 2 pi scale s_i unit_i). It
+ * costs no matrix product. Then LINEAR and POINTWISE (bias, activation) alternate.
  */
 #include <stdio.h>
 
@@ -20,6 +21,7 @@ typedef struct mlp {
     pn_scalar_function *activation;
     size_t coordinates;
     double middle[PN_MAX_COORDINATES], slope[PN_MAX_COORDINATES]; /* m_i, s_i */
+    const double *unit; /* [coordinates]: the network's */
 } mlp;
 
 /* Jet of factor * sum_i xhat_i row_i + bias; bias PN_NONE = none. */
@@ -36,7 +38,7 @@ static void affine_jet(const mlp *m, pn_ir *ir, const pn_layout *layout, const p
             if (bias) z[c] = pn_ir_add(ir, z[c], *bias);
         } else if (channel->order == 1) {
             unsigned i = channel->coordinate[0];
-            z[c] = pn_ir_mul(ir, pn_ir_const(ir, m->slope[i] * factor), row[i]);
+            z[c] = pn_ir_mul(ir, pn_ir_const(ir, m->slope[i] * m->unit[i] * factor), row[i]);
         }
     }
 }
@@ -153,9 +155,11 @@ pinn_status pn_mlp_build(const pn_network_spec *spec, pn_network *network) {
     network->free_model = pn_free;
     m->activation = pn_activation_find(spec->activation);
     m->coordinates = spec->coordinates;
+    m->unit = network->unit;
     for (size_t i = 0; i < spec->coordinates; i++) {
         m->middle[i] = 0.5 * (spec->lower[i] + spec->upper[i]);
         m->slope[i] = 2.0 / (spec->upper[i] - spec->lower[i]);
+        network->unit[i] = 1 / pn_power_of_two(m->slope[i] * (spec->fourier_features ? two_pi * spec->fourier_scale : 1.0));
     }
     PN_TRY(add_first(spec, network));
     const size_t embedded = spec->fourier_features ? 2 * spec->fourier_features : 0; /* columns of the embedding */

@@ -2,7 +2,8 @@
  *
  * Loss. With r_k the k-th residual of a set and scale_k = 2 weight/points, d loss/d r_k = scale_k r_k: the adjoint of the residuals
  * is seeded with that product, so the program of a set yields squares and derivatives in one go. The output bias is added to the
- * value of each raw field inside the program; its derivative is the sum over points of the value channel's.
+ * value of each raw field inside the program; its derivative is the sum over points of the value channel's. There, too, raw derivatives,
+ * which are carried per network->unit of their coordinates, become those of the problem.
  */
 #include "network/description.h"
 
@@ -187,8 +188,8 @@ fail:
 pinn_status pn_describe_kept(const pn_pass *pass, const pn_group *group, size_t l, pn_kept *out) {
     pinn_status status;
     const pn_layer *layer = &pass->network->layer[l];
-    const size_t channels = group->layout->count, arguments = channels + layer->parameters;
-    kept_layer k = {.layer = layer, .layout = group->layout,
+    const size_t channels = group->channels, arguments = channels + layer->parameters;
+    kept_layer k = {.layer = layer, .layout = &group->carried,
                     .node = pn_allocate(2 * arguments + 2 * channels, sizeof *k.node), .wrt = pn_allocate(arguments, sizeof *k.wrt)};
     if (!k.node || !k.wrt) {
         status = PN_NO_MEMORY("a program");
@@ -221,8 +222,8 @@ pinn_status pn_describe_group(const pn_pass *pass, pn_group *group) {
     for (size_t l = 0; l < pass->network->layers; l++) {
         const pn_layer *layer = &pass->network->layer[l];
         if (layer->kind != PN_LAYER_POINTWISE) continue;
-        PN_TRY(compile_layer(pass, layer, group->layout, false, &group->forward[l]));
-        if (!pass->evaluate && l >= pass->trained_from) PN_TRY(compile_layer(pass, layer, group->layout, true, &group->backward[l]));
+        PN_TRY(compile_layer(pass, layer, &group->carried, false, &group->forward[l]));
+        if (!pass->evaluate && l >= pass->trained_from) PN_TRY(compile_layer(pass, layer, &group->carried, true, &group->backward[l]));
     }
 fail:
     return status;
@@ -303,23 +304,27 @@ void pn_describe_order(const pn_pass *pass, size_t *order) {
 
 /* ---- residuals -------------------------------------------------------------------------------------------------------------- */
 
-typedef struct bias_map {
+typedef struct raw_map {
     const pn_scope *scope;
+    const pn_layout *layout;
+    const double *unit; /* [coordinates] */
     uint32_t first; /* slot of field 0's output bias; the scope's own slots end before it */
-} bias_map;
+} raw_map;
 
-/* u becomes raw u + bias; derivatives don't feel it. */
-static pn_value add_bias(void *user, pn_ir *ir, uint32_t slot) {
-    const bias_map *map = user;
+/* u is raw u + bias; its derivatives don't feel that, and are as many raw ones as their units tell. */
+static pn_value field_of_raw(void *user, pn_ir *ir, uint32_t slot) {
+    const raw_map *map = user;
     if (slot >= map->first) return PN_NONE;
     const pn_slot meaning = pn_scope_slot(map->scope, slot);
-    if (meaning.kind != PN_SLOT_FIELD || meaning.channel.order) return PN_NONE;
-    return pn_ir_add(ir, pn_ir_input(ir, slot), pn_ir_input(ir, map->first + meaning.index));
+    if (meaning.kind != PN_SLOT_FIELD) return PN_NONE;
+    const pn_value raw = pn_ir_input(ir, slot);
+    if (!meaning.channel.order) return pn_ir_add(ir, raw, pn_ir_input(ir, map->first + meaning.index));
+    return pn_ir_mul(ir, pn_ir_const(ir, pn_channel_factor(map->layout, &meaning.channel, map->unit)), raw);
 }
 
 /* Inputs of a set's program, `wrt` receives the slots of raw fields [C][F] and biases [F], `scale` the nodes of the scales. */
 static pinn_status residual_inputs(const pn_pass_spec *spec, const pn_pass_set *set, draft *d, uint32_t *wrt, pn_value *scale,
-                                   bias_map *map) {
+                                   raw_map *map) {
     const size_t fields = spec->network->fields, coordinates = spec->network->coordinates, channels = set->layout->count;
     const size_t geometric = set->point_columns >= 2 * coordinates ? 2 * coordinates : coordinates; /* normals or not */
     for (size_t i = 0; i < geometric; i++) draft_input(d, (uint32_t)i, 1, 0);
@@ -328,7 +333,7 @@ static pinn_status residual_inputs(const pn_pass_spec *spec, const pn_pass_set *
         if (wrt[i] == PN_NONE) return PN_NO_MEMORY("a program");
         draft_input(d, wrt[i], fields, 0);
     }
-    *map = (bias_map){spec->scope, (uint32_t)pn_scope_slots(spec->scope)};
+    *map = (raw_map){spec->scope, set->layout, spec->network->unit, (uint32_t)pn_scope_slots(spec->scope)};
     for (size_t f = 0; f < fields; f++) {
         wrt[channels * fields + f] = map->first + (uint32_t)f;
         draft_input(d, map->first + (uint32_t)f, 0, 0);
@@ -339,11 +344,11 @@ static pinn_status residual_inputs(const pn_pass_spec *spec, const pn_pass_set *
 }
 
 static pinn_status residual_outputs(const pn_pass_spec *spec, const pn_pass_set *set, draft *d, const uint32_t *wrt, const pn_value *scale,
-                                    bias_map *map, pn_value *work) {
+                                    raw_map *map, pn_value *work) {
     const size_t fields = spec->network->fields, stored = set->layout->count * fields;
     pn_value *r = work, *seed = work + set->residuals, *adjoint = seed + set->residuals;
     for (size_t k = 0; k < set->residuals; k++) {
-        r[k] = pn_ir_substitute(d->ir, set->residual[k], add_bias, map);
+        r[k] = pn_ir_substitute(d->ir, set->residual[k], field_of_raw, map);
         seed[k] = pn_ir_mul(d->ir, scale[k], r[k]);
     }
     pinn_status status = pn_ir_adjoint(d->ir, r, seed, set->residuals, wrt, stored + fields, adjoint);
@@ -358,7 +363,7 @@ pinn_status pn_describe_member(const pn_pass_spec *spec, const pn_pass *pass, co
     pinn_status status;
     const size_t fields = spec->network->fields, raw = set->layout->count * fields;
     draft d = {0};
-    bias_map map;
+    raw_map map;
     uint32_t *wrt = pn_allocate(raw + fields, sizeof *wrt);
     pn_value *node = pn_allocate(3 * set->residuals + raw + fields, sizeof *node); /* scales, residuals, seeds, adjoints */
     if (!wrt || !node) {
@@ -369,9 +374,9 @@ pinn_status pn_describe_member(const pn_pass_spec *spec, const pn_pass *pass, co
     PN_TRY(residual_inputs(spec, set, &d, wrt, node, &map));
     if (spec->residuals)
         for (size_t k = 0; k < set->residuals; k++)
-            draft_output(&d, pn_ir_substitute(spec->ir, set->residual[k], add_bias, &map), PN_STORE, 1, 0);
+            draft_output(&d, pn_ir_substitute(spec->ir, set->residual[k], field_of_raw, &map), PN_STORE, 1, 0);
     else if (spec->evaluate)
-        for (size_t f = 0; f < fields; f++) draft_output(&d, add_bias(&map, spec->ir, wrt[f]), PN_STORE, 1, 0);
+        for (size_t f = 0; f < fields; f++) draft_output(&d, field_of_raw(&map, spec->ir, wrt[f]), PN_STORE, 1, 0);
     else
         PN_TRY(residual_outputs(spec, set, &d, wrt, node, &map, node + set->residuals));
     PN_TRY(draft_compile(&d, pass->real, 1, &member->residual));

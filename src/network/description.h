@@ -38,6 +38,7 @@ typedef struct pn_operand {
 
 typedef struct pn_group { /* sets with equal layouts */
     const pn_layout *layout; /* borrowed, read only while the pass is made */
+    pn_layout carried;       /* the same per network->unit; likewise */
     size_t channels, points;
     size_t row;              /* its first row in the stacked matrix */
     pn_program **forward;    /* [layers]; NULL where the layer is LINEAR */

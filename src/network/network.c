@@ -143,6 +143,7 @@ pinn_status pn_network_create(const pn_network_spec *spec, pn_network **out) {
     }
     network->coordinates = spec->coordinates;
     network->fields = spec->fields;
+    for (size_t i = 0; i < PN_MAX_COORDINATES; i++) network->unit[i] = 1;
     PN_TRY(model->build(spec, network));
     *out = network;
     return PINN_OK;

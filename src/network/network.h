@@ -20,7 +20,7 @@ typedef struct pn_layer pn_layer;
 
 /* Builds the channels of the layer's `outputs` column blocks at column j. `input[c]` for a layer after a LINEAR: the channels of its
  * column j, without bias; for the first layer: the coordinates x_0..x_{d-1} in their own units. `parameter[k]`: nodes of the vector
- * parameters' entry j. out[b*layout->count + c]: channel c of output column b*in + j. */
+ * parameters' entry j. out[b*layout->count + c]: channel c of output column b*in + j. Channels are per network->unit of a coordinate. */
 typedef pinn_status pn_layer_build(const pn_layer *layer, pn_ir *ir, const pn_layout *layout, const pn_value *input,
                                    const pn_value *parameter, pn_value *out);
 
@@ -56,6 +56,7 @@ typedef struct pn_network {
     double *fixed; size_t fixed_count; /* untrained numbers (Fourier matrix), float64, drawn on the host */
     void *model;                    /* owned by the model: what pn_layer.user points to */
     void (*free_model)(void *);
+    double unit[PN_MAX_COORDINATES]; /* jets are carried per unit[i] of coordinate i (pointwise/jet.h), by the model's choice; 1 unless it chooses */
 } pn_network;
 
 typedef struct pn_network_spec {

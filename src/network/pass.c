@@ -51,6 +51,7 @@ static pinn_status find_group(pn_pass *pass, const pn_layout *layout, size_t *ou
         if (pn_layout_equal(pass->group[*out].layout, layout)) return PINN_OK;
     pn_group *group = &pass->group[pass->groups++]; /* room for one a set */
     *group = (pn_group){.layout = layout,
+                        .carried = pn_layout_carried(layout, pass->network->unit),
                         .channels = layout->count,
                         .forward = pn_allocate(pass->network->layers, sizeof *group->forward),
                         .backward = pn_allocate(pass->network->layers, sizeof *group->backward)};
@@ -219,7 +220,7 @@ pinn_status pn_pass_create(const pn_pass_spec *spec, pn_pass **out) {
     PN_TRY(describe_sets(spec, pass));
     PN_TRY(place_fixed(pass));
     PN_TRY(create_lowering(spec, pass));
-    for (size_t g = 0; g < pass->groups; g++) pass->group[g].layout = NULL; /* the caller's */
+    for (size_t g = 0; g < pass->groups; g++) pass->group[g].layout = NULL, pass->group[g].carried = (pn_layout){0}; /* the caller's */
     count_cost(pass);
     *out = pass;
     return PINN_OK;

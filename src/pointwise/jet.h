@@ -36,6 +36,15 @@ void pn_layout_free(pn_layout *layout);
 /* Index of a channel, or -1. */
 int pn_layout_find(const pn_layout *layout, const pn_channel *channel);
 bool pn_layout_equal(const pn_layout *a, const pn_layout *b);
+/* Units. In a narrow domain u_xx is many powers of ten beside u, and products that scale all channels of a point alike (fp16 on tensor cores) would
+ * lose the smaller ones. So channels are carried as derivatives by x_i/unit_i, which makes them of one size; the derivative by the
+ * coordinates themselves is `factor` times the channel. All are powers of two: scaling by them is exact. */
+/* The power of two to divide a positive size by, rounded towards 1; 1 for sizes between 1/4 and 4, which cost nothing to leave. */
+double pn_power_of_two(double size);
+/* The same channels per unit[i] of coordinate i: coefficients of the Laplacian change, to at most about 1. Borrows `layout`'s channels. */
+pn_layout pn_layout_carried(const pn_layout *layout, const double *unit);
+/* The factor of a channel of `layout`, the one in the coordinates' own units. */
+double pn_channel_factor(const pn_layout *layout, const pn_channel *channel, const double *unit);
 /* "u_xxt", "lap(u)" with the coordinates' names; `names` has layout->coordinates entries. */
 void pn_channel_print(const pn_channel *channel, const char *field, const char *const *names, pn_text *out);
 /* The channel one order up: `channel` differentiated once more by coordinate i. Its order must be < PN_MAX_ORDER. */

@@ -119,6 +119,32 @@ bool pn_layout_equal(const pn_layout *a, const pn_layout *b) {
     return true;
 }
 
+double pn_power_of_two(double size) {
+    if (size < 1) return 1 / pn_power_of_two(1 / size);
+    return size < 4 || !isfinite(size) ? 1 : ldexp(1, ilogb(size));
+}
+
+/* Of the Laplacian channel: so that the largest a_i/(unit_i^2 factor) is about 1. */
+static double laplacian_factor(const pn_layout *layout, const double *unit) {
+    double largest = 0;
+    for (size_t i = 0; i < layout->coordinates; i++) largest = fmax(largest, fabs(layout->laplacian[i]) / (unit[i] * unit[i]));
+    return pn_power_of_two(largest);
+}
+
+double pn_channel_factor(const pn_layout *layout, const pn_channel *channel, const double *unit) {
+    if (channel->laplacian) return laplacian_factor(layout, unit);
+    double factor = 1;
+    for (unsigned k = 0; k < channel->order; k++) factor /= unit[channel->coordinate[k]];
+    return factor;
+}
+
+pn_layout pn_layout_carried(const pn_layout *layout, const double *unit) {
+    pn_layout carried = *layout;
+    const double factor = laplacian_factor(layout, unit);
+    for (size_t i = 0; i < layout->coordinates; i++) carried.laplacian[i] /= unit[i] * unit[i] * factor;
+    return carried;
+}
+
 void pn_channel_print(const pn_channel *channel, const char *field, const char *const *names, pn_text *out) {
     if (channel->laplacian) {
         pn_text_printf(out, "lap(%s)", field);

@@ -100,7 +100,7 @@ static void check_group(const pn_pass *pass, const pn_group *group, const char *
 static pn_group group_of(const case_run *r, size_t g) {
     pn_group group = r->pass->group[g];
     for (size_t m = 0; m < r->sets; m++)
-        if (r->pass->member[m].group == g) group.layout = &r->layout[m];
+        if (r->pass->member[m].group == g) group.layout = &r->layout[m], group.carried = r->layout[m];
     return group;
 }
 
