@@ -32,6 +32,7 @@ typedef struct pass_case {
     case_set set[CASE_SETS]; /* ended by points = 0 */
     bool tf32;               /* on a GPU */
     const char *tiles;       /* on a GPU; NULL = by the table */
+    const double *lower, *upper; /* of the domain; NULL = the bounds below */
 } pass_case;
 
 typedef struct case_run { /* a case made ready */
@@ -63,8 +64,12 @@ static inline double case_random(uint64_t *state) {
 
 static const double case_lower[10] = {-1, 0, 0.5, -2, 0, 0, -1, -1, 0, 1}, case_upper[10] = {1, 2, 1.5, 1, 1, 3, 1, 2, 1, 2};
 
+static inline double lower_bound(const pass_case *c, size_t i) { return c->lower ? c->lower[i] : case_lower[i]; }
+static inline double upper_bound(const pass_case *c, size_t i) { return c->upper ? c->upper[i] : case_upper[i]; }
+
 static inline pn_network_spec case_network_spec(const pass_case *c) {
-    return (pn_network_spec){"mlp", c->activation, c->coordinates, c->fields, c->width, c->depth, case_lower, case_upper, c->fourier, 0.6, 7};
+    return (pn_network_spec){"mlp", c->activation, c->coordinates, c->fields, c->width, c->depth,
+                             c->lower ? c->lower : case_lower, c->upper ? c->upper : case_upper, c->fourier, 0.6, 7};
 }
 
 static inline void case_compile(case_run *r) {
@@ -109,7 +114,8 @@ static inline void case_make_points(case_run *r) {
             double square = 0;
             for (size_t k = 0; k < set->point_columns; k++) {
                 const double u = case_random(&state);
-                x[k * set->points + p] = k < d ? case_lower[k] + 0.5 * (u + 1) * (case_upper[k] - case_lower[k]) : u;
+                const double lower = k < d ? lower_bound(r->problem, k) : -1, upper = k < d ? upper_bound(r->problem, k) : 1;
+                x[k * set->points + p] = lower + 0.5 * (u + 1) * (upper - lower);
                 if (k >= d) square += u * u;
             }
             for (size_t k = d; k < set->point_columns; k++) x[k * set->points + p] /= sqrt(square);
@@ -236,7 +242,10 @@ static inline void case_network(const pass_case *c, const pn_network *network, c
     enum { WIDEST = 64 };
     double a[WIDEST], z[WIDEST];
     size_t columns = c->coordinates;
-    for (size_t i = 0; i < columns; i++) a[i] = (x[i] - (case_lower[i] + case_upper[i]) / 2) * 2 / (case_upper[i] - case_lower[i]);
+    for (size_t i = 0; i < columns; i++) {
+        const double lower = lower_bound(c, i), upper = upper_bound(c, i);
+        a[i] = (x[i] - (lower + upper) / 2) * 2 / (upper - lower);
+    }
     if (c->fourier) {
         for (size_t j = 0; j < c->fourier; j++) {
             double phase = 0;

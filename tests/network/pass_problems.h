@@ -6,6 +6,9 @@
 
 #define MOMENTUM(u, x) "u_t*0+" #u "_t + u*" #u "_x + v*" #u "_y + p_" #x " - 0.01*(" #u "_xx + " #u "_yy)"
 
+/* Micrometres and days; kilometres and nanoseconds. */
+static const double micro_lower[] = {0, -1e-6, 0}, micro_upper[] = {1e-6, 2e-6, 2e5}, nano_lower[] = {0, 1e-9}, nano_upper[] = {1e4, 5e-9};
+
 static const pass_case problems[] = {
     {"heat, tanh", 2, {"x", "t"}, 1, 1, {"u"}, "tanh", 12, 3, 0,
      {{37, false, {"u_t - 0.4*u_xx"}}, {7, false, {"u"}}, {5, false, {"u - sin(pi*x)"}}}},
@@ -22,6 +25,12 @@ static const pass_case problems[] = {
     {"one hidden layer, one point", 1, {"x"}, -1, 1, {"u"}, "tanh", 5, 1, 0, {{1, false, {"u_xx + u"}}, {1, false, {"u_x - 1"}}}},
     {"Fourier features, one hidden layer, seven points", 1, {"x"}, -1, 1, {"u"}, "sin", 5, 1, 3, {{7, false, {"u_xx + u^3"}}}},
     {"several tiles", 2, {"x", "t"}, 1, 1, {"u"}, "tanh", 6, 2, 0, {{1021, false, {"u_t + u*u_x - 0.01*u_xx"}}, {513, false, {"u + sin(pi*x)"}}}},
+    {"micrometres: derivatives far larger than values", 3, {"x", "y", "t"}, 2, 1, {"u"}, "tanh", 16, 3, 0,
+     {{45, false, {"2e5*u_t - 1e-12*(u_xx + u_yy) + u^3 - u", "1e-12*u_xy - 0.3*u"}}, {9, false, {"u - sin(pi*1e6*x)"}}}, .lower = micro_lower, .upper = micro_upper},
+    {"kilometres and nanoseconds: a Laplacian of two scales, order four", 2, {"x", "t"}, 1, 1, {"u"}, "sin", 12, 2, 0,
+     {{33, false, {"1e-17*u_tt - 1e7*u_xx + u"}}, {17, false, {"1e14*u_xxxx + u", "1e-9*u_t"}}}, .lower = nano_lower, .upper = nano_upper},
+    {"nanoseconds, Fourier features", 2, {"x", "t"}, 1, 1, {"u"}, "tanh", 10, 2, 5,
+     {{21, false, {"1e-17*u_tt - 1e7*u_xx", "1e-9*u_t + u"}}}, .lower = nano_lower, .upper = nano_upper},
 };
 enum { PROBLEMS = sizeof problems / sizeof problems[0] };
 

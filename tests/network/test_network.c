@@ -31,6 +31,22 @@ START_TEST(parameter_vector) {
 }
 END_TEST
 
+/* Of jets: what makes the slope 2/width, with Fourier features times 2 pi scale, about 1; none where it is between 1/4 and 4. */
+START_TEST(units_follow_the_domain) {
+    static const double low[] = {0, -1, 0, 0}, high[] = {2e-6, 1, 0.5, 3e9};
+    pn_network_spec spec = {"mlp", "tanh", 4, 1, 8, 2, low, high, 0, 0, 1};
+    pn_network *network = NULL;
+    ck_assert_int_eq(pn_network_create(&spec, &network), PINN_OK);
+    const double unit[] = {0x1p-19, 1, 0.25, 0x1p30};
+    for (int i = 0; i < 4; i++) ck_assert_double_eq(network->unit[i], unit[i]);
+    pn_network_destroy(network);
+    spec.fourier_features = 3, spec.fourier_scale = 10; /* 2 pi 10 = 62.8 */
+    ck_assert_int_eq(pn_network_create(&spec, &network), PINN_OK);
+    ck_assert_double_eq(network->unit[1], 0x1p-5);
+    pn_network_destroy(network);
+}
+END_TEST
+
 /* U(-r, r) has mean 0 and variance r^2/3; over 4096 numbers the sample mean strays by r/sqrt(3*4096) = 0.009 r, so 0.05 r is
  * five standard deviations, and the sample variance by about 1.4 %. */
 START_TEST(glorot_uniform) {
@@ -121,6 +137,7 @@ int main(void) {
     Suite *suite = suite_create("network");
     TCase *tests = tcase_create("network");
     tcase_add_test(tests, parameter_vector);
+    tcase_add_test(tests, units_follow_the_domain);
     tcase_add_test(tests, glorot_uniform);
     tcase_add_test(tests, fourier_matrix);
     tcase_add_test(tests, errors_name_what_is_known);

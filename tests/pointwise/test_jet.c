@@ -111,6 +111,32 @@ START_TEST(many_coordinates) {
 }
 END_TEST
 
+/* Towards 1, and nothing near it. */
+START_TEST(powers_of_two) {
+    static const double size[] = {1, 3.99, 0.26, 4, 7.9, 8, 1e6, 0.25, 0.2, 1e-6, 0x1p1000, INFINITY, 0};
+    static const double power[] = {1, 1, 1, 4, 4, 8, 0x1p19, 0.25, 0.25, 0x1p-19, 0x1p1000, 1, 1};
+    for (size_t i = 0; i < sizeof size / sizeof *size; i++) ck_assert_double_eq(pn_power_of_two(size[i]), power[i]);
+}
+END_TEST
+
+/* u = x^3 y^2 at (2, 3), by x/unit and y/unit: factor times what is carried is the derivative, the Laplacian's too. */
+START_TEST(units) {
+    const double unit[] = {0x1p-10, 0x1p6}, a[] = {1, 0x1p30}, one[] = {1, 1}, x = 2, y = 3;
+    const pn_channel want[] = {channel("xxy"), laplacian_channel};
+    pn_layout layout;
+    ck_assert_int_eq(pn_layout_create(2, want, 2, a, &layout), PINN_OK);
+    const pn_layout carried = pn_layout_carried(&layout, unit);
+    ck_assert_double_eq(pn_channel_factor(&layout, &want[0], unit) * (unit[0] * unit[0] * unit[1]), 1);
+    const double uxx = 6 * x * y * y, uyy = 2 * x * x * x, seconds[] = {unit[0] * unit[0] * uxx, unit[1] * unit[1] * uyy};
+    const double sum = carried.laplacian[0] * seconds[0] + carried.laplacian[1] * seconds[1];
+    ck_assert_double_eq(pn_channel_factor(&layout, &laplacian_channel, unit) * sum, a[0] * uxx + a[1] * uyy);
+    ck_assert(fmax(carried.laplacian[0], carried.laplacian[1]) < 4 && fmax(carried.laplacian[0], carried.laplacian[1]) >= 1);
+    for (size_t c = 0; c < layout.count; c++)
+        if (!layout.channel[c].laplacian) ck_assert_double_eq(pn_channel_factor(&layout, &layout.channel[c], one), 1);
+    pn_layout_free(&layout);
+}
+END_TEST
+
 /* ---- Taylor arithmetic ----------------------------------------------------------------------------------------------------- */
 
 enum { ORDER = 6, SIDE = ORDER + 1 };
@@ -508,6 +534,8 @@ int main(void) {
     TCase *all = tcase_create("all");
     tcase_set_timeout(all, 120);
     tcase_add_checked_fixture(all, setup, teardown);
+    tcase_add_test(all, powers_of_two);
+    tcase_add_test(all, units);
     tcase_add_test(all, layouts_are_closed_downward);
     tcase_add_test(all, bad_layouts_are_refused);
     tcase_add_test(all, many_coordinates);
