@@ -7,7 +7,7 @@
 
 #define WARPS 8
 #define THREADS (WARPS * PN_SUM_LANES)
-#define TILE_BATCH 20 /* rows a warp loads at once: a row of every multiprocessor, and registers for four blocks each */
+#define TILE_BATCH 20 /* rows a warp loads at once: of eight warps 160, one of each of an H200's 132 blocks; registers for four blocks each */
 #define TERM_BATCH 8  /* rows a lane loads at once */
 
 static_assert(PN_REDUCE_LANES == 2 * WARPS, "a warp is two lanes of rows");

@@ -3,8 +3,10 @@
 
 #include "graph/overlap.h"
 
-static __global__ void sample_kernel(pn_sample_arguments a, const uint64_t *__restrict__ seed, const uint64_t *__restrict__ step,
-                                     const pn_sample_face *__restrict__ faces, const double *__restrict__ box, void *points) {
+/* No pointer is __restrict__: `step` is written while this kernel already waits, and what is const and restricted may be read by loads
+ * that see memory as it was when the kernel began. */
+static __global__ void sample_kernel(pn_sample_arguments a, const uint64_t *seed, const uint64_t *step, const pn_sample_face *faces,
+                                     const double *box, void *points) {
     uint64_t i = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
     pn_await_last();
     if (i < a.points) pn_sample_point(&a, i, *seed, *step, faces, box, points);

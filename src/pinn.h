@@ -87,7 +87,7 @@ typedef struct pinn_result {
     uint64_t graph_builds, graph_launches; /* of the graph of a chunk of steps: a launch is a chunk */
     double product_operations, pointwise_operations, bytes; /* a step of the network pass */
     size_t parameters, rows;
-    const char *tiles;       /* of the GPU's tiled pass; "" where there are none */
+    const char *tiles;       /* of the GPU's tiled or streamed pass; "" where there are none */
     double start_seconds;    /* what pinn_training_create took ... */
     double start_context, start_kernels; /* ... of it the CUDA context and cuBLAS, and waiting for kernels to be compiled and loaded */
     size_t start_compiled;   /* kernels compiled meanwhile: 0 when all came from the cache */

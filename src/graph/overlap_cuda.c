@@ -3,11 +3,11 @@
 
 #include "graph/device.h"
 
-static cudaError_t newest_enough(bool *out) {
-    int device = 0, major = 0;
-    cudaError_t error = cudaGetDevice(&device);
-    if (error == cudaSuccess) error = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
-    *out = major >= 9;
+/* Whether the kernel's code waits (kernels/portable.h): code for older architectures, which a newer GPU runs as well, does not. */
+static cudaError_t waits(const void *kernel, bool *out) {
+    struct cudaFuncAttributes attributes = {.ptxVersion = 0};
+    const cudaError_t error = cudaFuncGetAttributes(&attributes, kernel);
+    *out = attributes.ptxVersion >= 90;
     return error;
 }
 
@@ -34,11 +34,11 @@ pinn_status pn_launch_overlapping(const void *kernel, unsigned blocks, unsigned 
                                           .val.programmaticStreamSerializationAllowed = 1};
     cudaLaunchConfig_t config = {
         .gridDim = {blocks, 1, 1}, .blockDim = {threads, 1, 1}, .dynamicSmemBytes = shared_bytes, .stream = stream, .attrs = &overlap};
-    bool newest = false, after_kernel = false;
+    bool waiting = false, after_kernel = false;
     pinn_status status;
-    PN_CUDA(newest_enough(&newest));
-    if (newest) PN_CUDA(follows_one_kernel(stream, &after_kernel));
-    config.numAttrs = newest && after_kernel;
+    PN_CUDA(waits(kernel, &waiting));
+    if (waiting) PN_CUDA(follows_one_kernel(stream, &after_kernel));
+    config.numAttrs = waiting && after_kernel;
     PN_CUDA(cudaLaunchKernelExC(&config, kernel, argument));
 fail:
     return status;

@@ -1,4 +1,4 @@
-/* The network pass described once, for both lowerings: which programs run on which rows, and where their operands lie.
+/* The network pass described once, for all lowerings: which programs run on which rows, and where their operands lie.
  *
  * Stacked jets. Sets with equal layouts form a group of `points` points with C channels; in the stacked matrix of every layer
  * channel c of the group's point p is row `row + c*points + p`. Each layer has one buffer [rows, out], row-major: going forward it
@@ -84,7 +84,7 @@ struct pn_pass {
     bool products_fma;       /* tiled on a GPU: no tensor cores, slowly */
     pn_compilation *check; /* of compile_for: the kernels a GPU would run, compiled and thrown away */
     char note[320];          /* why AUTO fell back to layered */
-    char chosen[96];         /* the tiles in use, as text; "" for the other lowerings */
+    char chosen[PN_TILE_CHOICE_BYTES]; /* the tiles in use, as text; "" for lowerings that have none */
     size_t terms;
     size_t rows;                 /* of the stacked matrix */
     pn_group *group; size_t groups;
@@ -118,6 +118,7 @@ pinn_status pn_describe_uniform(const pn_pass *pass, const char *lowering, pn_un
 typedef struct pn_device_limits {
     size_t shared_bytes; /* of shared memory a block may have */
     unsigned processors; /* multiprocessors */
+    size_t memory;       /* of the device, bytes; 0: not known */
 } pn_device_limits;
 /* Of a usual GPU of the architecture, for checks that have no device; of an unknown one those of the smallest. */
 pn_device_limits pn_limits_of(const char *architecture);

@@ -27,7 +27,7 @@ pinn_status pn_pass_allocate(pn_pass *pass, pn_base base, const char *name, size
     const size_t bytes = elements * pn_base_bytes(pass, base);
     if (!bytes) return PINN_OK;
     pinn_status status = pinn_plane_create(pass->context, name, PINN_DEVICE, bytes, &pass->plane[base]);
-    if (status == PINN_OK || status == PINN_BAD_ARGUMENT) return status;
+    if (status != PINN_NO_MEMORY) return status;
     return pn_fail(PINN_REFUSED, "the network pass needs %.1f MiB for its %s (%zu rows): use fewer points or a narrower network",
                    (double)bytes / 1048576.0, name, pass->rows);
 }

@@ -91,7 +91,7 @@ typedef struct pn_pass_cost {
     double bytes;                /* moved between memory and kernels by the layered pass (each operand once) */
     size_t workspace_bytes, partial_bytes;
     size_t beside_bytes;         /* memory that is no plane's, of which the workspace is part or none */
-    size_t tile_points, tile_groups; /* tiled: points a tile, partial gradients; 0 otherwise */
+    size_t tile_points, tile_groups; /* tiled, streamed: points a tile, partial gradients; 0 otherwise */
 } pn_pass_cost;
 void pn_pass_get_cost(const pn_pass *pass, pn_pass_cost *out);
 const char *pn_pass_lowering_name(const pn_pass *pass); /* "tiled", "streamed", "layered" */

@@ -7,6 +7,7 @@
 
 #include "core/memory.h"
 #include "core/tiles.h"
+#include "graph/plan.h"
 #include "network/stream.h"
 #include "pointwise/code.h"
 #include "pointwise/kernel.h"
@@ -195,11 +196,12 @@ static pinn_status streamed_create(pn_pass *pass) {
     if (!w) return PN_NO_MEMORY("the network pass");
     pass->lowered = w;
     PN_TRY(pn_code_limits(pass->context, &limits.shared_bytes, &limits.processors));
+    limits.memory = pn_context_memory(pass->context);
     PN_TRY(pn_code_architecture(pass->context, architecture));
     PN_TRY(pn_stream_plan_create(pass, &limits, pass->tiles, &w->plan));
     describe_nodes(pass);
-    PN_TRY(compile(pass, &w->plan, architecture, &w->compilation));
     PN_TRY(fill_arguments(pass));
+    PN_TRY(compile(pass, &w->plan, architecture, &w->compilation));
     pn_tile_rows_print(&(pn_tile_rows){w->plan.about, w->plan.warps, w->plan.residents}, pass->chosen);
     pass->cost.tile_points = w->plan.points_most;
     pass->cost.tile_groups = w->plan.blocks;
@@ -212,7 +214,7 @@ static pinn_status streamed_finish(pn_pass *pass) {
     pinn_status status;
     streamed *w = pass->lowered;
     void *image = NULL;
-    if (!w->compilation) return PINN_OK;
+    if (!w->compilation) return w->node[KERNELS - 1].code ? PINN_OK : pn_fail(PINN_BAD_ARGUMENT, "the network pass has no kernels: making them failed");
     pn_compilation *const compilation = w->compilation;
     w->compilation = NULL;
     PN_TRY(pn_compilation_end(compilation, &image, NULL));

@@ -238,6 +238,11 @@ pinn_status pn_stream_plan_create(const pn_pass *pass, const pn_device_limits *l
     plan.blocks = plan.tiles < residents ? (unsigned)plan.tiles : residents;
     plan.splits = choose_splits(&plan, limits->processors);
     place_work(&plan);
+    if (limits->memory && plan.work_bytes > limits->memory) { /* the weight gradients want A and dZ of all layers and points at once */
+        status = pn_fail(PINN_UNSUPPORTED, "no streamed pass: its activations of all points take %.1f GiB, and the device has %.1f",
+                         (double)plan.work_bytes / 0x1p30, (double)limits->memory / 0x1p30);
+        goto fail;
+    }
     plan.groups = pass->groups;
     *out = plan;
     return PINN_OK;

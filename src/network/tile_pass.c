@@ -166,7 +166,7 @@ fail:
 static pinn_status tiled_finish(pn_pass *pass) {
     tiled *w = pass->lowered;
     void *image = NULL;
-    if (!w->compilation) return PINN_OK;
+    if (!w->compilation) return w->code ? PINN_OK : pn_fail(PINN_BAD_ARGUMENT, "the network pass has no kernel: making it failed");
     pinn_status status = pn_compilation_end(w->compilation, &image, NULL);
     w->compilation = NULL;
     if (status == PINN_OK) status = pn_code_load(pass->context, PN_TILE_KERNEL, image, &w->code);

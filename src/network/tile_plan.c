@@ -23,8 +23,6 @@ static size_t padded(size_t columns) { return (columns + 7) / 8 * 8; }
 static size_t round_up(size_t value, size_t step) { return (value + step - 1) / step * step; }
 static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 
-/* ---- what the kernel can do ---------------------------------------------------------------------------------------------------- */
-
 static pinn_status unsupported(const char *reason) { return pn_fail(PINN_UNSUPPORTED, "no tiled pass: %s", reason); }
 
 /* ---- rules --------------------------------------------------------------------------------------------------------------------- */

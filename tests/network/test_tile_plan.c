@@ -162,6 +162,23 @@ START_TEST(what_is_not_streamed_says_why) {
 }
 END_TEST
 
+/* It keeps A and dZ of all points: from AUTO the tiled pass, which does not, then takes over. */
+START_TEST(a_device_too_small_is_not_streamed_on) {
+    pn_device_limits limits = h200;
+    pn_stream_plan plan = {0};
+    open_case(&narrow);
+    MUST(pn_stream_plan_create(r.pass, &limits, NULL, &plan));
+    limits.memory = plan.work_bytes;
+    pn_stream_plan_free(&plan);
+    MUST(pn_stream_plan_create(r.pass, &limits, NULL, &plan));
+    pn_stream_plan_free(&plan);
+    limits.memory--;
+    ck_assert_int_eq(pn_stream_plan_create(r.pass, &limits, NULL, &plan), PINN_UNSUPPORTED);
+    ck_assert_msg(strstr(pinn_error_message(), "the device has") != NULL, "%s", pinn_error_message());
+    case_close(&r);
+}
+END_TEST
+
 START_TEST(no_tiles_for_some_networks) {
     const pn_tile_choice choice = {1, 1, true, true};
     pn_tile_plan plan = {0};
@@ -206,6 +223,7 @@ int main(void) {
     tcase_add_loop_test(tests, given_tiles_fit, 0, 2 * TILE_RUNS);
     tcase_add_loop_test(tests, what_does_not_fit_says_why, 0, sizeof misfits / sizeof *misfits);
     tcase_add_loop_test(tests, what_is_not_streamed_says_why, 0, sizeof streamed_misfits / sizeof *streamed_misfits);
+    tcase_add_test(tests, a_device_too_small_is_not_streamed_on);
     tcase_add_test(tests, no_tiles_for_some_networks);
     tcase_add_test(tests, limits_of_architectures);
     tcase_add_test(tests, a_cpu_pass_has_no_tilings);
