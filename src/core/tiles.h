@@ -1,6 +1,6 @@
 /* The tiles of the GPU's network pass as text: what the key `tiles` of a problem file, the environment variable PINN_TILES, plans and
  * checkpoints hold. "auto", "layered", "rows 128" or "rows 64, warps 16, blocks 1" (of the streamed pass), or a choice (of the tiled one),
- * "units 5, splits 2, keep shared, weights all". */
+ * "units 5, splits 2, keep shared, weights all". Blanks (spaces, tabs) separate words and numbers and may stand around commas and at the ends. */
 #ifndef PN_CORE_TILES_H
 #define PN_CORE_TILES_H
 
@@ -29,7 +29,11 @@ typedef struct pn_tile_rows {
 } pn_tile_rows;
 bool pn_tiles_rows(const char *text, pn_tile_rows *out); /* whether they are such */
 void pn_tile_rows_print(const pn_tile_rows *rows, char text[PN_TILE_CHOICE_BYTES]);
-/* "auto", "layered", rows or a choice, as they are printed. Errors: CONFIG for anything else. */
+/* "auto", "layered", rows or a choice, as they are printed. Errors: CONFIG for anything else, quoted, with what is missing or wrong in it; the
+ * caller adds where it stands and the remedy. */
+#define PN_TILES_REMEDY                                                                                                                     \
+    "write \"auto\", \"layered\", or a choice as --plan and --tune print it: \"units 5, splits 2, keep shared, weights all\", or, for wide " \
+    "networks, \"rows 128\""
 pinn_status pn_tiles_read(const char *text, char out[PN_TILE_CHOICE_BYTES]);
 
 #endif

@@ -173,8 +173,8 @@ static pinn_status choose_tiles(const pn_pass *pass, const pn_device_limits *lim
     double best_time = INFINITY;
     size_t best_off = SIZE_MAX;
     if (!pn_tiles_auto(tiles)) {
-        if (!pn_tiles_rows(tiles, &asked)) return unsupported("its tiles are given in rows, as \"rows 128\"");
-        if (asked.rows < ROWS_STEP || asked.rows > ROWS_MOST) return unsupported("a tile has 16 to 256 rows");
+        if (!pn_tiles_rows(tiles, &asked)) return pn_fail(PINN_UNSUPPORTED, "no streamed pass: its tiles are given in rows, as \"rows 128\", not as \"%s\"", tiles);
+        if (asked.rows < ROWS_STEP || asked.rows > ROWS_MOST) return pn_fail(PINN_UNSUPPORTED, "tiles of %s don't fit: a tile has 16 to 256 rows", tiles);
     }
     for (size_t k = 0; k < sizeof shape / sizeof shape[0]; k++) {
         pn_tile_rows tile = shape[k];
@@ -191,6 +191,7 @@ static pinn_status choose_tiles(const pn_pass *pass, const pn_device_limits *lim
         }
     }
     if (!known) return unknown_shape(&asked);
+    if (!best.rows && asked.rows) return pn_fail(PINN_UNSUPPORTED, "tiles of %s don't fit: too many channels, or too little shared memory", tiles);
     if (!best.rows) return unsupported("a tile does not fit: too many channels, or too little shared memory");
     size_tiles(pass, limits, &best, plan);
     return PINN_OK;

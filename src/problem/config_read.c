@@ -467,11 +467,10 @@ static pinn_status read_network(const reader *r, const pn_toml *network) {
 static void check_tiles(const reader *r) {
     const pn_string *tiles = &r->config->tiles;
     char canonical[PN_TILE_CHOICE_BYTES];
-    if (pn_tiles_read(tiles->text, canonical) != PINN_OK || !*tiles->text) /* the empty text is an environment variable's "auto", not a file's */
-        pn_diagnose(r->list, tiles->at,
-                    "write \"auto\", \"layered\", or a choice as --plan and --tune print it: \"units 5, splits 2, keep shared, weights all\", "
-                    "or, for wide networks, \"rows 128\"",
-                    "unknown tiles \"%.80s\"", tiles->text);
+    if (!*tiles->text) /* an environment variable's "auto", not a file's */
+        pn_diagnose(r->list, tiles->at, PN_TILES_REMEDY, "\"\" is no choice of tiles");
+    else if (pn_tiles_read(tiles->text, canonical) != PINN_OK)
+        pn_diagnose(r->list, tiles->at, PN_TILES_REMEDY, "%s", pinn_error_message());
 }
 
 static pinn_status read_stop(const reader *r, const pn_toml *stop) {

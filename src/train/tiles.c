@@ -56,7 +56,7 @@ static pinn_status reconcile_lowering(pinn_training *training) {
 pinn_status pn_tiles_choose(pinn_training *training, const pinn_options *options, bool cpu) {
     const char *given = find_given(training, options);
     pinn_status status = keep(training, given);
-    if (status == PINN_CONFIG) return pn_fail_within(status, "%s", pn_text_get(&training->tiles_from));
+    if (status == PINN_CONFIG) return pn_fail(status, "%s: %s; " PN_TILES_REMEDY, pn_text_get(&training->tiles_from), pinn_error_message());
     if (status != PINN_OK) return status;
     if (cpu) {
         if (training->lowering == PN_LOWERING_STREAMED)
@@ -72,7 +72,8 @@ pinn_status pn_tiles_resume(pinn_training *training, const char *stored) {
     pinn_status status;
     char *tiles = NULL, text[PN_TILE_CHOICE_BYTES];
     PN_TRY(pn_config_find_string(stored, "tiles", &tiles));
-    PN_TRY(pn_tiles_read(tiles, text));
+    status = pn_tiles_read(tiles, text);
+    if (status != PINN_OK) PN_TRY(pn_fail_within(status, "the tiles of the checkpoint"));
     const bool cpu = pinn_context_executor(training->context) == PINN_EXECUTOR_CPU;
     if (pn_tiles_auto(text) || (training->tiles && (cpu || strcmp(training->tiles, text) == 0))) goto fail;
     if (!training->tiles && !(with_tiles(training) && pn_tiles_layered(text)))

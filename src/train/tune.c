@@ -176,7 +176,8 @@ pinn_status pinn_config_set_tiles(const char *config, const char *tiles) {
     char *file = NULL, canonical[PN_TILE_CHOICE_BYTES];
     struct stat before;
     pinn_status status;
-    PN_TRY(pn_tiles_read(tiles ? tiles : "auto", canonical));
+    status = pn_tiles_read(tiles ? tiles : "auto", canonical);
+    if (status != PINN_OK) PN_TRY(pn_fail(status, "%s; " PN_TILES_REMEDY, pinn_error_message()));
     PN_TRY(pn_config_read(config, NULL, 0, &problem));
     PN_TRY(pn_config_edit_tiles(problem, canonical, &text));
     file = realpath(config, NULL); /* a link stays one */

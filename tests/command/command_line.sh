@@ -47,7 +47,9 @@ expect 2 'OMP_NUM_THREADS is "100000"' env OMP_NUM_THREADS=100000 "$train" --pla
 
 # tiles are a GPU's: checked everywhere, used there
 expect 2 'PINN_TILES: "fast" is no choice of tiles' env PINN_TILES=fast "$train" --device cpu "$heat"
-expect 2 'unknown tiles "fast"' "$train" --device cpu --set tiles=fast "$heat"
+expect 2 '--set tiles=fast: "fast" is no choice of tiles' "$train" --device cpu --set tiles=fast "$heat"
+expect 2 'PINN_TILES: "rows 64, warps 16" is no choice of tiles: "blocks" is missing; write "auto", ' env PINN_TILES='rows 64, warps 16' "$train" --device cpu "$heat"
+expect 2 '"rows64" is no choice of tiles: "rows" is missing' "$train" --device cpu --set tiles=rows64 "$heat"
 expect 0 '"layered" is for a GPU and not used on this CPU' "$train" --plan "${quick[@]}" --set tiles=layered "$heat"
 cp "$heat" tune.toml
 expect 2 'tuning measures the tiles of a GPU' "$train" --tune --device cpu tune.toml
@@ -68,6 +70,7 @@ if ! "$train" --compile-for sm_90 "${quick[@]}" "$heat" 2>&1 | grep -q 'has no C
         --set equation.0.residual='u_t - 2*u_xx' "$heat"
     expect 2 '"nonsense" is no GPU architecture.* sm_80, .*sm_90, ' "$train" --compile-for nonsense "$heat"
     expect 2 '--set tiles: tiles of units 24.* not 96' "$train" --compile-for sm_90 --set 'tiles=units 24, splits 4, keep shared, weights all' "$heat"
+    expect 2 '--set tiles: tiles of rows 999 .* 16 to 256 rows; write tiles = "auto"' "$train" --compile-for sm_90 --set 'tiles=rows 999' "$heat"
     expect 2 '--set tiles: "rows 128".*PINN_PASS asks for the tiled' env PINN_PASS=tiled "$train" --compile-for sm_90 --set 'tiles=rows 128' "$heat"
     expect 0 'kernels cannot be kept: /dev/null/.*PINN_CACHE' env PINN_CACHE=/dev/null "$train" --compile-for sm_90 "${quick[@]}" "$heat"
 fi

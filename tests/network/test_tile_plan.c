@@ -148,8 +148,8 @@ static const struct {
 } streamed_misfits[] = {{"rows 64, warps 16, blocks 2", "rows 64, warps 16, blocks 2: there is no such combination"},
                         {"rows 64, warps 16, blocks 2", "\"warps 8, blocks 1\", \"warps 16, blocks 1\" and \"warps 8, blocks 2\""},
                         {"rows 64, warps 4, blocks 1", "no such combination"},
-                        {"rows 300", "16 to 256 rows"},
-                        {"units 5, splits 2, keep shared, weights all", "given in rows"}};
+                        {"rows 300", "tiles of rows 300 don't fit: a tile has 16 to 256 rows"},
+                        {"units 5, splits 2, keep shared, weights all", "as \"rows 128\", not as \"units 5, splits 2, keep shared, weights all\""}};
 
 START_TEST(what_is_not_streamed_says_why) {
     pn_stream_plan plan = {0};
