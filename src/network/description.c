@@ -264,27 +264,36 @@ pinn_status pn_describe_uniform(const pn_pass *pass, const char *lowering, pn_un
     return PINN_OK;
 }
 
-/* Shared memory a block may have: CUDA C++ Programming Guide, "Compute Capabilities", technical specifications. Multiprocessors: of the GPU
- * named, by its data sheet. */
-pn_device_limits pn_limits_of(const char *architecture) {
-    static const struct {
-        unsigned capability;
-        pn_device_limits limits;
-    } known[] = {{80, {163 * 1024, 108}},  /* A100 */
-                 {86, {99 * 1024, 84}},    /* A40 */
-                 {87, {163 * 1024, 16}},   /* Jetson AGX Orin */
-                 {89, {99 * 1024, 142}},   /* L40S */
-                 {90, {227 * 1024, 132}},  /* H200 */
-                 {100, {227 * 1024, 148}}, /* B200 */
-                 {103, {227 * 1024, 148}}, /* B300 */
-                 {110, {227 * 1024, 20}},  /* Jetson AGX Thor */
-                 {120, {99 * 1024, 170}},  /* RTX 5090 */
-                 {121, {99 * 1024, 48}}};  /* GB10 */
+/* Shared memory a block may have: CUDA C++ Programming Guide, "Compute Capabilities", technical specifications; of 8.8, which that leaves out,
+ * cuda_occupancy.h of the CUDA Toolkit: 100 KiB a multiprocessor, of which a block has 99. Multiprocessors: of the GPU named, by its data sheet. */
+static const struct {
+    unsigned capability;
+    pn_device_limits limits;
+} known_limits[] = {{80, {163 * 1024, 108}},  /* A100 */
+                    {86, {99 * 1024, 84}},    /* A40 */
+                    {87, {163 * 1024, 16}},   /* Jetson AGX Orin */
+                    {88, {99 * 1024, 16}},    /* none is listed: as many as 8.7 */
+                    {89, {99 * 1024, 142}},   /* L40S */
+                    {90, {227 * 1024, 132}},  /* H200 */
+                    {100, {227 * 1024, 148}}, /* B200 */
+                    {103, {227 * 1024, 148}}, /* B300 */
+                    {110, {227 * 1024, 20}},  /* Jetson AGX Thor */
+                    {120, {99 * 1024, 170}},  /* RTX 5090 */
+                    {121, {99 * 1024, 48}}};  /* GB10 */
+
+static const pn_device_limits *find_limits(const char *architecture) {
     const char *number = strchr(architecture, '_');
     const unsigned long capability = number ? strtoul(number + 1, NULL, 10) : 0;
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-        if (known[i].capability == capability) return known[i].limits;
-    return (pn_device_limits){99 * 1024, 16};
+    for (size_t i = 0; i < sizeof known_limits / sizeof known_limits[0]; i++)
+        if (known_limits[i].capability == capability) return &known_limits[i].limits;
+    return NULL;
+}
+
+bool pn_limits_known(const char *architecture) { return find_limits(architecture) != NULL; }
+
+pn_device_limits pn_limits_of(const char *architecture) {
+    const pn_device_limits *found = find_limits(architecture);
+    return found ? *found : (pn_device_limits){99 * 1024, 16};
 }
 
 size_t pn_most_channels(const pn_pass *pass) {

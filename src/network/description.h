@@ -121,7 +121,7 @@ typedef struct pn_device_limits {
     size_t memory;       /* of the device, bytes; 0: not known */
 } pn_device_limits;
 /* Of a usual GPU of the architecture, for checks that have no device; of an unknown one those of the smallest. */
-pn_device_limits pn_limits_of(const char *architecture);
+pn_device_limits pn_limits_of(const char *architecture); /* see also pn_limits_known in pass.h */
 
 /* Point sets as tiles run through them: most channels first, the sets of a group together. order: [pass->members]. */
 void pn_describe_order(const pn_pass *pass, size_t *order);

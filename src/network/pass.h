@@ -56,6 +56,9 @@ typedef struct pn_pass_spec {
 
 typedef struct pn_pass pn_pass;
 
+/* Whether the sizes of a usual GPU of the architecture are known; for others compile_for plans for the smallest. */
+bool pn_limits_known(const char *architecture);
+
 /* Allocates all planes (workspace, partials), compiles programs, and lets kernels be compiled in the background. Errors also:
  * UNSUPPORTED (tf32 on a CPU), REFUSED with the bytes needed when memory is short. */
 pinn_status pn_pass_create(const pn_pass_spec *spec, pn_pass **out);

@@ -130,6 +130,8 @@ static pinn_status write_resolved(pinn_training *training) {
 pinn_status pn_tiles_settle(pinn_training *training) {
     const pn_pass *pass = training->machinery.pass;
     pinn_status status = PINN_OK;
+    if (training->compile_for && !pn_limits_known(training->compile_for))
+        pn_note(training, "the sizes of a GPU of %s are not known here: tiles are planned for the smallest", training->compile_for);
     if (*pn_pass_note(pass)) pn_note(training, "the network pass runs layer by layer: %s", pn_pass_note(pass));
     if (pinn_context_executor(training->context) != PINN_EXECUTOR_CPU)
         status = keep(training, *pn_pass_tiles(pass) ? pn_pass_tiles(pass) : "layered");

@@ -195,12 +195,23 @@ START_TEST(limits_of_architectures) {
     static const struct {
         const char *name;
         size_t kib;
-    } known[] = {{"sm_80", 163}, {"sm_86", 99}, {"sm_87", 163}, {"sm_89", 99}, {"sm_90", 227}, {"compute_90", 227},
+    } known[] = {{"sm_80", 163}, {"sm_86", 99}, {"sm_87", 163}, {"sm_88", 99}, {"sm_89", 99}, {"sm_90", 227}, {"compute_90", 227},
                  {"sm_100", 227}, {"sm_120", 99}, {"sm_999", 99}, {"nonsense", 99}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         ck_assert_uint_eq(pn_limits_of(known[i].name).shared_bytes, known[i].kib * 1024);
         ck_assert_uint_gt(pn_limits_of(known[i].name).processors, 0);
     }
+}
+END_TEST
+
+/* All that NVRTC compiles for; none in a build without CUDA. */
+START_TEST(limits_of_every_supported_architecture) {
+    for (unsigned number = 80; number < 1000; number++) {
+        char name[16];
+        snprintf(name, sizeof name, "sm_%u", number);
+        ck_assert_msg(pn_limits_known(name) || pn_architecture_check(name) != PINN_OK, "%s", name);
+    }
+    ck_assert(!pn_limits_known("sm_999") && !pn_limits_known("nonsense"));
 }
 END_TEST
 
@@ -226,6 +237,7 @@ int main(void) {
     tcase_add_test(tests, a_device_too_small_is_not_streamed_on);
     tcase_add_test(tests, no_tiles_for_some_networks);
     tcase_add_test(tests, limits_of_architectures);
+    tcase_add_test(tests, limits_of_every_supported_architecture);
     tcase_add_test(tests, a_cpu_pass_has_no_tilings);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
