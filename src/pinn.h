@@ -36,7 +36,7 @@ typedef struct pinn_options { /* all strings borrowed during pinn_training_creat
     const char *device;     /* "auto" (or NULL), "cpu", "cuda", "cuda:N" */
     const char *executor;   /* NULL: environment variable PINN_GRAPH, else "graph" on a GPU; "graph" or "eager" */
     const char *lowering;   /* NULL: environment variable PINN_PASS, else "auto"; "tiled", "streamed", "layered", or "fma": tiled, a GPU's products by scalar
-                               multiply-adds, the slow oracle of the tensor cores */
+                               multiply-adds, the slow oracle of the tensor cores. One that cannot be: CONFIG; "auto" finds one that can */
     const char *tiles;      /* NULL: environment variable PINN_TILES, else "auto"; tiles of the GPU's pass, as a plan prints them */
     const char *compile_for; /* on a CPU: compile the kernels that a GPU of this architecture ("sm_90") would run, as a check: the training cannot be
                                 run; NULL = don't */

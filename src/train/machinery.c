@@ -149,6 +149,7 @@ pinn_status pn_machinery_create(pinn_training *training) {
         PN_TRY(pn_tiles_refused(training));
         status = create_pass(training, offset, false, &m->pass);
     }
+    if (status == PINN_UNSUPPORTED) status = pn_lowering_refused(training);
     if (status != PINN_OK) goto fail;
     const pn_step_spec spec = {.context = training->context,
                                .real = training->config->real,

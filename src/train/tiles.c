@@ -40,16 +40,17 @@ static bool with_tiles(const pinn_training *training) {
     return training->lowering != PN_LOWERING_AUTO && training->lowering != PN_LOWERING_LAYERED;
 }
 
-/* PINN_PASS says the same in other words: the two must not contradict each other. */
+/* Who chooses the pass says the same in other words: the two must not contradict each other. */
 static pinn_status reconcile_lowering(pinn_training *training) {
     const bool layered = pn_tiles_layered(training->tiles);
     if (with_tiles(training) && layered)
-        return pn_fail(PINN_CONFIG, "%s: \"layered\" contradicts the pass that PINN_PASS asks for: remove one of the two", pn_text_get(&training->tiles_from));
+        return pn_fail(PINN_CONFIG, "%s: \"layered\" contradicts the pass that %s asks for: remove one of the two", pn_text_get(&training->tiles_from),
+                       training->lowering_from);
     if (training->lowering != PN_LOWERING_LAYERED || layered) return PINN_OK;
     if (training->tiles)
-        pn_note(training, "the layered pass was asked for (PINN_PASS): %s: \"%s\" is not used", pn_text_get(&training->tiles_from), training->tiles);
+        pn_note(training, "the layered pass was asked for (%s): %s: \"%s\" is not used", training->lowering_from, pn_text_get(&training->tiles_from), training->tiles);
     pn_text_free(&training->tiles_from);
-    pn_text_string(&training->tiles_from, "PINN_PASS");
+    pn_text_string(&training->tiles_from, training->lowering_from);
     return keep(training, "layered");
 }
 
@@ -60,7 +61,8 @@ pinn_status pn_tiles_choose(pinn_training *training, const pinn_options *options
     if (status != PINN_OK) return status;
     if (cpu) {
         if (training->lowering == PN_LOWERING_STREAMED)
-            return pn_fail(PINN_CONFIG, "PINN_PASS is \"streamed\": that pass runs on a GPU, and this is a CPU: \"auto\", \"tiled\" or \"layered\"");
+            return pn_fail(PINN_CONFIG, "%s is \"streamed\": that pass runs on a GPU, and this is a CPU: \"auto\", \"tiled\" or \"layered\"",
+                           training->lowering_from);
         if (training->tiles) pn_note(training, "%s: \"%s\" is for a GPU and not used on this CPU", pn_text_get(&training->tiles_from), training->tiles);
     } else
         status = reconcile_lowering(training);
@@ -80,7 +82,7 @@ pinn_status pn_tiles_resume(pinn_training *training, const char *stored) {
         status = keep(training, text);
     else
         pn_note(training, "resuming with tiles \"%s\" (%s) in place of \"%s\": the result will not repeat bit for bit",
-                training->tiles ? training->tiles : "auto", training->tiles ? pn_text_get(&training->tiles_from) : "PINN_PASS", text);
+                training->tiles ? training->tiles : "auto", training->tiles ? pn_text_get(&training->tiles_from) : training->lowering_from, text);
 fail:
     pn_free(tiles);
     return status;
@@ -98,13 +100,13 @@ pinn_status pn_tiles_refused(pinn_training *training) {
     pinn_status status = PINN_OK;
     const char *other = other_pass(training);
     if (other)
-        pn_text_printf(&reason, "\"%s\" are tiles of the %s pass, and PINN_PASS asks for the %s one", training->tiles, other,
+        pn_text_printf(&reason, "\"%s\" are tiles of the %s pass, and %s asks for the %s one", training->tiles, other, training->lowering_from,
                        training->lowering == PN_LOWERING_TILED ? "tiled" : "streamed");
     else
         pn_text_string(&reason, pinn_error_message());
     if (training->tiles_from.length && other)
-        status = pn_fail(PINN_CONFIG, "%s: %s: unset PINN_PASS to keep these tiles, or write tiles = \"auto\" to keep that pass",
-                         pn_text_get(&training->tiles_from), pn_text_get(&reason));
+        status = pn_fail(PINN_CONFIG, "%s: %s: unset %s to keep these tiles, or write tiles = \"auto\" to keep that pass",
+                         pn_text_get(&training->tiles_from), pn_text_get(&reason), training->lowering_from);
     else if (training->tiles_from.length)
         status = pn_fail(PINN_CONFIG, "%s: %s; write tiles = \"auto\", or let pinn-train --tune find tiles for this problem and device",
                          pn_text_get(&training->tiles_from), pn_text_get(&reason));
@@ -115,6 +117,13 @@ pinn_status pn_tiles_refused(pinn_training *training) {
     }
     pn_text_free(&reason);
     return status;
+}
+
+pinn_status pn_lowering_refused(const pinn_training *training) {
+    if (!with_tiles(training)) return PINN_UNSUPPORTED; /* by nobody's choice: the message is there */
+    const char *pass = training->products_fma ? "fma" : training->lowering == PN_LOWERING_TILED ? "tiled" : "streamed";
+    return pn_fail(PINN_CONFIG, "%s is \"%s\": %s: unset it, or make it \"auto\", to have a pass that can be", training->lowering_from, pass,
+                   pinn_error_message());
 }
 
 /* The run's config: as the file's, with the tiles the run has. */

@@ -78,6 +78,7 @@ static pinn_status check_architecture(const char *name) {
 
 static pinn_status choose_lowering(pinn_training *training, const pinn_options *options) {
     const char *name = options->lowering ? options->lowering : getenv("PINN_PASS");
+    training->lowering_from = options->lowering ? "the option \"lowering\"" : "PINN_PASS";
     training->lowering = PN_LOWERING_AUTO;
     if (!name || !*name || strcmp(name, "auto") == 0) return PINN_OK;
     training->products_fma = strcmp(name, "fma") == 0;
@@ -88,7 +89,7 @@ static pinn_status choose_lowering(pinn_training *training, const pinn_options *
     else if (strcmp(name, "layered") == 0)
         training->lowering = PN_LOWERING_LAYERED;
     else
-        return pn_fail(PINN_CONFIG, "PINN_PASS is \"%s\"; it may be \"auto\", \"tiled\", \"streamed\", \"layered\" or \"fma\"", name);
+        return pn_fail(PINN_CONFIG, "%s is \"%s\"; it may be \"auto\", \"tiled\", \"streamed\", \"layered\" or \"fma\"", training->lowering_from, name);
     return PINN_OK;
 }
 

@@ -46,6 +46,7 @@ struct pinn_training {
     char *stored_machine;  /* the same of the run that is resumed, or NULL */
     char *directory;
     pn_lowering lowering;
+    const char *lowering_from; /* who may say which, for messages: "PINN_PASS" or the option */
     bool products_fma;     /* as in pn_pass_spec */
     char *tiles; /* owned; in their canonical form; NULL = by the model. Once the pass is made: what it uses on a GPU */
     pn_text tiles_from; /* who gave them, for messages: "PINN_TILES", "configs/heat.toml:5:10: tiles"; empty: nobody, or the checkpoint */
@@ -123,6 +124,8 @@ pinn_status pn_tiles_choose(pinn_training *training, const pinn_options *options
 pinn_status pn_tiles_resume(pinn_training *training, const char *stored);
 /* After the pass could not be made with training->tiles: OK to try without them, or the error to return. */
 pinn_status pn_tiles_refused(pinn_training *training);
+/* After the pass could not be made without tiles: the error to return. */
+pinn_status pn_lowering_refused(const pinn_training *training);
 /* Keeps what the pass uses, for later phases and for the config of the run; says so when no tiles fit. */
 pinn_status pn_tiles_settle(pinn_training *training);
 /* A pass over the training points that stores residuals, [set][residuals][points]. The caller destroys it. */

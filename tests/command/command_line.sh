@@ -71,6 +71,8 @@ if ! "$train" --compile-for sm_90 "${quick[@]}" "$heat" 2>&1 | grep -q 'has no C
     expect 2 '"nonsense" is no GPU architecture.* sm_80, .*sm_90, ' "$train" --compile-for nonsense "$heat"
     expect 2 '--set tiles: tiles of units 24.* not 96' "$train" --compile-for sm_90 --set 'tiles=units 24, splits 4, keep shared, weights all' "$heat"
     expect 2 '--set tiles: tiles of rows 999 .* 16 to 256 rows; write tiles = "auto"' "$train" --compile-for sm_90 --set 'tiles=rows 999' "$heat"
+    expect 2 '^PINN_PASS is "tiled": no tiled pass: .*: unset it, or make it "auto"' env PINN_PASS=tiled "$train" --compile-for sm_90 --set network.width=256 "$heat"
+    expect 2 '^PINN_PASS is "streamed": no streamed pass: it multiplies in float32: unset it' env PINN_PASS=streamed "$train" --compile-for sm_90 --set precision=float64 "$heat"
     expect 2 '--set tiles: "rows 128".*PINN_PASS asks for the tiled' env PINN_PASS=tiled "$train" --compile-for sm_90 --set 'tiles=rows 128' "$heat"
     expect 0 'kernels cannot be kept: /dev/null/.*PINN_CACHE' env PINN_CACHE=/dev/null "$train" --compile-for sm_90 "${quick[@]}" "$heat"
 fi

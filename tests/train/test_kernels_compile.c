@@ -96,8 +96,8 @@ static const struct {
              {NULL, "sm_90", "tiles=units 24, splits 4, keep device, weights one", "at most 24, not 96"},
              {NULL, "sm_90", "tiles=rows 64, warps 16, blocks 2", "no such combination"},
              {NULL, "sm_89", "tiles=units 8, splits 2, keep shared, weights all", "the device has 101376 bytes"},
-             {"tiled", "sm_90", "tiles=rows 64", "\"rows 64\" are tiles of the streamed pass, and PINN_PASS asks for the tiled one: unset PINN_PASS"},
-             {"streamed", "sm_90", "tiles=" UNITS, "tiles of the tiled pass, and PINN_PASS asks for the streamed one"}};
+             {"tiled", "sm_90", "tiles=rows 64", "\"rows 64\" are tiles of the streamed pass, and the option \"lowering\" asks for the tiled one: unset the option \"lowering\""},
+             {"streamed", "sm_90", "tiles=" UNITS, "tiles of the tiled pass, and the option \"lowering\" asks for the streamed one"}};
 
 START_TEST(given_tiles_are_checked) {
     pinn_training *training = NULL;
@@ -111,6 +111,33 @@ START_TEST(given_tiles_are_checked) {
     must(status);
     ck_assert_int_eq(pinn_training_run(training), PINN_BAD_ARGUMENT);
     pinn_training_destroy(training);
+}
+END_TEST
+
+/* A pass that cannot be: who asked for it, why not, and what to do. */
+static const struct {
+    const char *lowering, *set, *reason;
+} impossible[] = {{"tiled", "network.width=256", "no tiled pass: a tile of eight points"},
+                  {"fma", "network.depth=1", "no tiled pass: the network has one hidden layer"},
+                  {"tiled", "network.depth=1", "no tiled pass: the network has one hidden layer"},
+                  {"streamed", "network.depth=1", "no streamed pass: the network has one hidden layer"},
+                  {"streamed", "network.width=511", "no streamed pass: layers are wider than 256"},
+                  {"streamed", "precision=float64", "no streamed pass: it multiplies in float32"}};
+
+START_TEST(a_pass_that_cannot_be_is_an_error) {
+    for (int by_option = 0; by_option < 2; by_option++) {
+        pinn_training *training = NULL;
+        char expected[128];
+        if (!by_option) ck_assert_int_eq(setenv("PINN_PASS", impossible[_i].lowering, 1), 0);
+        const pinn_status status = create(by_option ? impossible[_i].lowering : NULL, "sm_90", impossible[_i].set, NULL, &training);
+        unsetenv("PINN_PASS");
+        ck_assert_int_eq(status, PINN_CONFIG);
+        snprintf(expected, sizeof expected, "%s is \"%s\": %s", by_option ? "the option \"lowering\"" : "PINN_PASS", impossible[_i].lowering,
+                 impossible[_i].reason);
+        ck_assert_msg(strncmp(pinn_error_message(), expected, strlen(expected)) == 0 && strstr(pinn_error_message(), "unset it, or make it \"auto\""),
+                      "%s", pinn_error_message());
+        ck_assert_ptr_null(training);
+    }
 }
 END_TEST
 
@@ -169,6 +196,7 @@ int main(void) {
     tcase_add_test(group, layers_share_kernels);
     tcase_add_test(group, an_unknown_architecture_is_an_error);
     tcase_add_loop_test(group, given_tiles_are_checked, 0, sizeof given / sizeof *given);
+    tcase_add_loop_test(group, a_pass_that_cannot_be_is_an_error, 0, sizeof impossible / sizeof *impossible);
     tcase_add_test(group, an_unusable_cache_is_said_once);
     tcase_add_test(group, compiling_is_said);
     suite_add_tcase(suite, group);
