@@ -23,16 +23,19 @@ static pinn_status keep(pinn_training *training, const char *tiles) {
 static const char *find_given(pinn_training *training, const pinn_options *options) {
     const char *environment = getenv("PINN_TILES");
     const pn_string *file = &training->config->tiles;
+    const bool in_file = !file->at.line || file->at.line <= training->config->source.length; /* lines behind the file's are those of --set */
     pn_text *from = &training->tiles_from;
+    const char *given = options->tiles ? options->tiles : environment && *environment ? environment : NULL;
     if (options->tiles)
         pn_text_string(from, "the option \"tiles\"");
-    else if (environment && *environment)
+    else if (given)
         pn_text_string(from, "PINN_TILES");
-    else if (file->at.line && file->at.line <= training->config->source.length) /* lines behind the file's are those of --set */
+    else if (in_file)
         pn_text_printf(from, "%s:%u:%u: tiles", training->config->path, file->at.line, file->at.column);
     else
         pn_text_string(from, "--set tiles");
-    return options->tiles ? options->tiles : environment && *environment ? environment : file->text;
+    training->tiles_anew = (given || !in_file) && pn_tiles_auto(given ? given : file->text);
+    return given ? given : file->text;
 }
 
 /* A pass with tiles was asked for by its name. */
@@ -66,7 +69,7 @@ pinn_status pn_tiles_choose(pinn_training *training, const pinn_options *options
         if (training->tiles) pn_note(training, "%s: \"%s\" is for a GPU and not used on this CPU", pn_text_get(&training->tiles_from), training->tiles);
     } else
         status = reconcile_lowering(training);
-    if (!training->tiles) pn_text_free(&training->tiles_from);
+    if (!training->tiles && !training->tiles_anew) pn_text_free(&training->tiles_from);
     return status == PINN_OK ? pn_text_check(&training->tiles_from) : status;
 }
 
@@ -77,12 +80,14 @@ pinn_status pn_tiles_resume(pinn_training *training, const char *stored) {
     status = pn_tiles_read(tiles, text);
     if (status != PINN_OK) PN_TRY(pn_fail_within(status, "the tiles of the checkpoint"));
     const bool cpu = pinn_context_executor(training->context) == PINN_EXECUTOR_CPU;
-    if (pn_tiles_auto(text) || (training->tiles && (cpu || strcmp(training->tiles, text) == 0))) goto fail;
-    if (!training->tiles && !(with_tiles(training) && pn_tiles_layered(text)))
+    if (pn_tiles_auto(text)) goto fail;
+    const bool others = !cpu && with_tiles(training) && pn_tiles_layered(text); /* a CPU's pass has none, whoever asks for which */
+    if (!training->tiles && !training->tiles_anew && !others)
         status = keep(training, text);
-    else
-        pn_note(training, "resuming with tiles \"%s\" (%s) in place of \"%s\": the result will not repeat bit for bit",
-                training->tiles ? training->tiles : "auto", training->tiles ? pn_text_get(&training->tiles_from) : training->lowering_from, text);
+    else if (!cpu) {
+        training->tiles_before = pn_duplicate(text, strlen(text));
+        if (!training->tiles_before) status = PN_NO_MEMORY("the choice of tiles");
+    }
 fail:
     pn_free(tiles);
     return status;
@@ -128,7 +133,8 @@ pinn_status pn_lowering_refused(const pinn_training *training) {
 
 /* The run's config: as the file's, with the tiles the run has. */
 static pinn_status write_resolved(pinn_training *training) {
-    char *tiles = pn_duplicate(training->tiles, strlen(training->tiles));
+    const char *has = training->tiles ? training->tiles : "auto";
+    char *tiles = pn_duplicate(has, strlen(has));
     if (!tiles) return PN_NO_MEMORY("the choice of tiles");
     pn_free(training->config->tiles.text);
     training->config->tiles.text = tiles;
@@ -136,13 +142,25 @@ static pinn_status write_resolved(pinn_training *training) {
     return pn_config_write(training->config, &training->resolved);
 }
 
+/* Of a run resumed with others than it had, once the pass has completed what was asked for. */
+static void tell_other_tiles(const pinn_training *training) {
+    if (!training->tiles_before || strcmp(training->tiles, training->tiles_before) == 0) return;
+    pn_note(training, "resuming with tiles \"%s\" (%s) in place of \"%s\": the result will not repeat bit for bit", training->tiles,
+            training->tiles_from.length ? pn_text_get(&training->tiles_from) : training->lowering_from, training->tiles_before);
+}
+
 pinn_status pn_tiles_settle(pinn_training *training) {
     const pn_pass *pass = training->machinery.pass;
-    pinn_status status = PINN_OK;
+    pinn_status status;
     if (training->compile_for && !pn_limits_known(training->compile_for))
         pn_note(training, "the sizes of a GPU of %s are not known here: tiles are planned for the smallest", training->compile_for);
     if (*pn_pass_note(pass)) pn_note(training, "the network pass runs layer by layer: %s", pn_pass_note(pass));
-    if (pinn_context_executor(training->context) != PINN_EXECUTOR_CPU)
-        status = keep(training, *pn_pass_tiles(pass) ? pn_pass_tiles(pass) : "layered");
-    return status == PINN_OK && training->tiles ? write_resolved(training) : status;
+    if (pinn_context_executor(training->context) != PINN_EXECUTOR_CPU) {
+        PN_TRY(keep(training, *pn_pass_tiles(pass) ? pn_pass_tiles(pass) : "layered"));
+        tell_other_tiles(training);
+    }
+    if (training->tiles_anew) pn_text_free(&training->tiles_from); /* nobody's choice, if a later phase cannot keep them */
+    status = write_resolved(training);
+fail:
+    return status;
 }

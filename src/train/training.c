@@ -388,6 +388,7 @@ void pinn_training_destroy(pinn_training *t) {
     for (size_t i = 0; i < sizeof plane / sizeof plane[0]; i++) pinn_plane_destroy(plane[i]);
     pinn_context_destroy(t->context);
     pn_free(t->tiles);
+    pn_free(t->tiles_before);
     pn_text_free(&t->tiles_from);
     pn_layout_free(&t->value_layout);
     pn_network_destroy(t->network);

@@ -50,6 +50,8 @@ struct pinn_training {
     bool products_fma;     /* as in pn_pass_spec */
     char *tiles; /* owned; in their canonical form; NULL = by the model. Once the pass is made: what it uses on a GPU */
     pn_text tiles_from; /* who gave them, for messages: "PINN_TILES", "configs/heat.toml:5:10: tiles"; empty: nobody, or the checkpoint */
+    bool tiles_anew;     /* "auto" was asked for by an option or the environment: not what a checkpoint has */
+    char *tiles_before;  /* owned; of the run that is resumed, where others may take their place; else NULL */
     const char *compile_for; /* borrowed while the training is created */
     bool check_only;         /* made with compile_for or plan_only: never run, and its planes have no memory (graph/plan.h) */
     uint64_t seed, total_steps, last_step; /* last_step: the smaller of all phases' steps and [stop] step */
@@ -119,7 +121,7 @@ void pn_machinery_destroy(pn_machinery *machinery);
 /* Where each set's columns begin in the points plane, elements, [sets]; returns the plane's elements. */
 size_t pn_points_place(const pn_problem *problem, size_t *offset);
 /* Tiles of the GPU's network pass (tiles.c). Who gives them first is heard: the option, the environment, the file, the checkpoint that is
- * resumed. What is given and does not fit is an error; a checkpoint's that do not fit another device are chosen anew, with a note. */
+ * resumed; the file's "auto" gives none. What is given and does not fit is an error; a checkpoint's that do not fit another device are chosen anew, with a note. */
 pinn_status pn_tiles_choose(pinn_training *training, const pinn_options *options, bool cpu);
 pinn_status pn_tiles_resume(pinn_training *training, const char *stored);
 /* After the pass could not be made with training->tiles: OK to try without them, or the error to return. */

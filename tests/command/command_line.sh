@@ -121,6 +121,8 @@ expect 0 'finished' "$train" "${quick[@]}" --set train.0.steps=90 --json --quiet
 expect 0 '' grep -q '^tiles = "units 5, splits 2, keep shared, weights all"' tiled/config.toml
 expect 0 'finished' env PINN_TILES='rows 128' "$train" "${quick[@]}" --set train.0.steps=100 --json --quiet --resume --out tiled "$heat"
 expect 0 '' grep -q '^tiles = "rows 128"' tiled/config.toml
+expect 0 'finished' "$train" "${quick[@]}" --set train.0.steps=110 --set tiles=auto --json --quiet --resume --out tiled "$heat"
+expect 0 '' grep -q '^tiles = "auto"' tiled/config.toml
 # the resolved config is a config, and trains to the same loss
 expect 0 'finished' "$train" --device cpu --quiet --json --out again runs/heat/config.toml
 

@@ -72,8 +72,42 @@ START_TEST(a_run_keeps_what_it_was_given) {
     expect_kept(A);
     train("tiles=" B, NULL, true, "train.0.steps=40");
     expect_kept(B);
-    train("tiles=auto", NULL, true, "train.0.steps=50");
-    expect_kept(B);
+    train(NULL, "layered", true, "train.0.steps=50");
+    expect_kept("layered");
+}
+END_TEST
+
+/* "auto" takes the place of what a run has where it is asked for beside the file, whose own is the one that the run began with. */
+START_TEST(auto_is_a_choice_too) {
+    train("tiles=" A, NULL, false, "train.0.steps=20");
+    train("tiles=auto", NULL, true, "train.0.steps=30");
+    ck_assert_str_eq(notes, ""); /* a CPU's bits are the same */
+    expect_kept("auto");
+    train("tiles=" B, NULL, true, "train.0.steps=40");
+    ck_assert_int_eq(setenv("PINN_TILES", "auto", 1), 0);
+    train("tiles=" A, NULL, true, "train.0.steps=50");
+    expect_kept("auto");
+    unsetenv("PINN_TILES");
+    train("tiles=" A, "auto", true, "train.0.steps=60");
+    expect_kept("auto");
+    train("tiles=" A, NULL, true, "train.0.steps=70");
+    train(NULL, NULL, true, "train.0.steps=80");
+    expect_kept(A);
+}
+END_TEST
+
+/* What a CPU's pass is does not depend on tiles, nor do its bits. */
+START_TEST(a_cpu_keeps_layered_whatever_the_pass) {
+    train("tiles=layered", NULL, false, "train.0.steps=20");
+    ck_assert_int_eq(setenv("PINN_PASS", "tiled", 1), 0);
+    train(NULL, NULL, true, "train.0.steps=30");
+    ck_assert_str_eq(notes, "");
+    expect_kept("layered");
+    ck_assert_int_eq(setenv("PINN_PASS", "layered", 1), 0); /* another pass, and other bits */
+    train(NULL, NULL, true, "train.0.steps=40");
+    unsetenv("PINN_PASS");
+    expect_note("layered pass", "will not repeat bit for bit");
+    expect_kept("layered");
 }
 END_TEST
 
@@ -204,6 +238,8 @@ int main(void) {
     tcase_set_timeout(tests, 60);
     tcase_add_checked_fixture(tests, make_scratch, remove_scratch);
     tcase_add_test(tests, a_run_keeps_what_it_was_given);
+    tcase_add_test(tests, auto_is_a_choice_too);
+    tcase_add_test(tests, a_cpu_keeps_layered_whatever_the_pass);
     tcase_add_test(tests, nothing_given_stays_auto);
     tcase_add_test(tests, the_option_comes_before_the_environment_before_the_file);
     tcase_add_test(tests, wrong_ones_are_errors);
