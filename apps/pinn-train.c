@@ -195,18 +195,22 @@ static pinn_status tune(const arguments *a, pinn_training *training) {
 }
 
 /* What failed has been an error: all kernels are there. Without a cache, one that is asked for twice is compiled twice. */
-static pinn_status print_compiled(const arguments *a) {
+static pinn_status print_compiled(const arguments *a, const pinn_training *training) {
     const size_t all = pn_asked_kernels(), compiled = pn_compiled_kernels() < all ? pn_compiled_kernels() : all;
     enum { BYTES = 512 };
     char *text = malloc(BYTES);
+    pinn_result r;
     if (!text) return PINN_NO_MEMORY;
+    pinn_training_result(training, &r);
+    const char *const before = *r.tiles ? ", tiles \"" : "", *const after = *r.tiles ? "\"" : "";
+    int length = snprintf(text, BYTES, "the kernels for %s (%s pass%s%s%s) compile: ", a->options.compile_for, r.lowering, before, r.tiles, after);
+    if (length < 0 || length >= BYTES) length = 0;
     if (compiled == 0)
-        snprintf(text, BYTES, "the kernels for %s compile: all %zu come from the cache", a->options.compile_for, all);
+        snprintf(text + length, (size_t)(BYTES - length), "all %zu come from the cache", all);
     else if (compiled == all)
-        snprintf(text, BYTES, "the kernels for %s compile: all %zu were compiled now", a->options.compile_for, all);
+        snprintf(text + length, (size_t)(BYTES - length), "all %zu were compiled now", all);
     else
-        snprintf(text, BYTES, "the kernels for %s compile: of %zu %zu were compiled now, the others come from the cache", a->options.compile_for, all,
-                 compiled);
+        snprintf(text + length, (size_t)(BYTES - length), "of %zu %zu were compiled now, the others come from the cache", all, compiled);
     return print_text(PINN_OK, text);
 }
 
@@ -226,7 +230,7 @@ int main(int count, char **argument) {
     else if (status == PINN_OK && a.tune)
         status = tune(&a, training);
     else if (status == PINN_OK && a.options.compile_for)
-        status = print_compiled(&a);
+        status = print_compiled(&a, training);
     else if (status == PINN_OK) {
         running = training;
         if (asked) pinn_training_interrupt(training);

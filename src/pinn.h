@@ -83,7 +83,8 @@ typedef struct pinn_result {
     const double *losses;    /* [terms], of the last event; NaN before the first */
     const char *const *field;
     const double *relative_l2; /* [fields]; NaN where there is no reference */
-    const char *device, *executor, *precision, *lowering, *directory;
+    const char *device, *executor, *precision, *directory;
+    const char *lowering;    /* with compile_for this and the tiles are those of the GPU */
     uint64_t graph_builds, graph_launches; /* of the graph of a chunk of steps: a launch is a chunk */
     double product_operations, pointwise_operations, bytes; /* a step of the network pass */
     size_t parameters, rows;

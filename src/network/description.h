@@ -68,8 +68,9 @@ typedef struct pn_lowering_form {
     void (*destroy)(pn_pass *pass);
     pinn_status (*record)(pn_pass *pass, pinn_graph *graph);
     pinn_status (*finish)(pn_pass *pass); /* waits for kernels and loads them; any number of times. NULL: there are none */
-    /* Begins to compile the kernels that a GPU of the architecture would run. Errors as of create. NULL: there are none, or create does it */
-    pinn_status (*check)(const pn_pass *pass, const char *architecture, pn_compilation **out);
+    /* Begins to compile the kernels that a GPU of the architecture would run, and tells their tiles. Errors as of create. NULL: there are none, or
+     * create does it */
+    pinn_status (*check)(pn_pass *pass, const char *architecture, pn_compilation **out);
 } pn_lowering_form;
 
 extern const pn_lowering_form pn_tiled_form, pn_layered_form, pn_tile_form, pn_stream_form; /* CPU; both; GPU; GPU */
@@ -82,7 +83,8 @@ struct pn_pass {
     const char *compile_for; /* borrowed during creation */
     const char *tiles;       /* likewise */
     bool products_fma;       /* tiled on a GPU: no tensor cores, slowly */
-    pn_compilation *check; /* of compile_for: the kernels a GPU would run, compiled and thrown away */
+    pn_compilation *check; /* of compile_for: the kernels a GPU would run, compiled and thrown away; */
+    const pn_lowering_form *checked; /* and their lowering. NULL: none are asked for */
     char note[320];          /* why AUTO fell back to layered */
     char chosen[PN_TILE_CHOICE_BYTES]; /* the tiles in use, as text; "" for lowerings that have none */
     size_t terms;

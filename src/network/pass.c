@@ -162,13 +162,23 @@ static size_t list_forms(const pn_pass_spec *spec, const pn_lowering_form *form[
     return count;
 }
 
+/* The last error is why one more lowering cannot be. */
+static void note_reason(pn_pass *pass) {
+    const size_t length = strlen(pass->note);
+    snprintf(pass->note + length, sizeof pass->note - length, "%s%s", length ? "; " : "", pinn_error_message());
+}
+
 /* Compiles, on a CPU, what a GPU of the architecture would run. */
 static pinn_status check_kernels(const pn_pass_spec *spec, pn_pass *pass) {
     const pn_lowering_form *form[3];
     const size_t count = list_forms(spec, form);
     pinn_status status = PINN_UNSUPPORTED;
-    for (size_t i = 0; i < count && status == PINN_UNSUPPORTED; i++)
+    for (size_t i = 0; i < count && status == PINN_UNSUPPORTED; i++) {
+        if (i > 0) note_reason(pass);
+        pass->checked = form[i];
         status = form[i]->check ? form[i]->check(pass, spec->compile_for, &pass->check) : PINN_OK;
+    }
+    if (pass->checked != &pn_layered_form) pass->note[0] = '\0';
     return status;
 }
 
@@ -179,8 +189,7 @@ static pinn_status create_lowering(const pn_pass_spec *spec, pn_pass *pass) {
     pinn_status status = PINN_UNSUPPORTED;
     for (size_t i = 0; i < count && status == PINN_UNSUPPORTED; i++) {
         if (i > 0) {
-            const size_t length = strlen(pass->note);
-            snprintf(pass->note + length, sizeof pass->note - length, "%s%s", length ? "; " : "", pinn_error_message());
+            note_reason(pass);
             pass->form->destroy(pass);
         }
         pass->form = form[i];
@@ -272,7 +281,7 @@ pinn_status pn_pass_record(pn_pass *pass, pinn_graph *graph) {
 pinn_plane *pn_pass_gradient_partials(const pn_pass *pass) { return pass->plane[PN_BASE_GRADIENT]; }
 pinn_plane *pn_pass_loss_partials(const pn_pass *pass) { return pass->plane[PN_BASE_LOSS]; }
 pinn_plane *pn_pass_fields(const pn_pass *pass) { return pass->plane[PN_BASE_FIELDS]; }
-const char *pn_pass_lowering_name(const pn_pass *pass) { return pass->form->name; }
+const char *pn_pass_lowering_name(const pn_pass *pass) { return (pass->checked ? pass->checked : pass->form)->name; }
 const char *pn_pass_tiles(const pn_pass *pass) { return pass->chosen; }
 const char *pn_pass_note(const pn_pass *pass) { return pass->note; }
 void pn_pass_get_cost(const pn_pass *pass, pn_pass_cost *out) { *out = pass->cost; }

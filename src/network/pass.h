@@ -97,6 +97,7 @@ typedef struct pn_pass_cost {
     size_t tile_points, tile_groups; /* tiled, streamed: points a tile, partial gradients; 0 otherwise */
 } pn_pass_cost;
 void pn_pass_get_cost(const pn_pass *pass, pn_pass_cost *out);
+/* With compile_for: of the GPU. */
 const char *pn_pass_lowering_name(const pn_pass *pass); /* "tiled", "streamed", "layered" */
 const char *pn_pass_tiles(const pn_pass *pass);         /* the choice of tiles in use; "" where there is none */
 const char *pn_pass_note(const pn_pass *pass);          /* why a GPU's pass is layered though it was not asked for; "" otherwise */

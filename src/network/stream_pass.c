@@ -187,6 +187,10 @@ static void streamed_destroy(pn_pass *pass) {
     pass->lowered = NULL;
 }
 
+static void print_tiles(const pn_stream_plan *plan, char text[PN_TILE_CHOICE_BYTES]) {
+    pn_tile_rows_print(&(pn_tile_rows){plan->about, plan->warps, plan->residents}, text);
+}
+
 static pinn_status streamed_create(pn_pass *pass) {
     pinn_status status;
     char architecture[PN_ARCHITECTURE_BYTES];
@@ -202,7 +206,7 @@ static pinn_status streamed_create(pn_pass *pass) {
     describe_nodes(pass);
     PN_TRY(fill_arguments(pass));
     PN_TRY(compile(pass, &w->plan, architecture, &w->compilation));
-    pn_tile_rows_print(&(pn_tile_rows){w->plan.about, w->plan.warps, w->plan.residents}, pass->chosen);
+    print_tiles(&w->plan, pass->chosen);
     pass->cost.tile_points = w->plan.points_most;
     pass->cost.tile_groups = w->plan.blocks;
     pass->cost.workspace_bytes = w->plan.work_bytes;
@@ -226,12 +230,13 @@ fail:
     return status;
 }
 
-static pinn_status streamed_check(const pn_pass *pass, const char *architecture, pn_compilation **out) {
+static pinn_status streamed_check(pn_pass *pass, const char *architecture, pn_compilation **out) {
     const pn_device_limits limits = pn_limits_of(architecture);
     pinn_status status;
     pn_stream_plan plan = {0};
     PN_TRY(pn_stream_plan_create(pass, &limits, pass->tiles, &plan));
     PN_TRY(compile(pass, &plan, architecture, out));
+    print_tiles(&plan, pass->chosen);
 fail:
     pn_stream_plan_free(&plan);
     return status;

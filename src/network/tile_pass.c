@@ -175,7 +175,7 @@ static pinn_status tiled_finish(pn_pass *pass) {
     return status;
 }
 
-static pinn_status tiled_check(const pn_pass *pass, const char *architecture, pn_compilation **out) {
+static pinn_status tiled_check(pn_pass *pass, const char *architecture, pn_compilation **out) {
     const pn_device_limits limits = pn_limits_of(architecture);
     pinn_status status;
     pn_tile_plan plan = {0};
@@ -184,6 +184,7 @@ static pinn_status tiled_check(const pn_pass *pass, const char *architecture, pn
     PN_TRY(find_choice(pass, &choice, &given));
     PN_TRY(pn_tile_plan_create(pass, &limits, given ? &choice : NULL, &plan));
     PN_TRY(compile(pass, &plan, architecture, out));
+    pn_tile_choice_print(&plan.choice, pass->chosen);
 fail:
     pn_tile_plan_free(&plan);
     return status;

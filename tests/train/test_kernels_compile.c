@@ -149,6 +149,29 @@ static void note(void *user, const char *line) {
     strcat(notes, "\n");
 }
 
+/* What a GPU would do: its pass, with tiles or not, and why not. */
+static const struct {
+    const char *set, *lowering, *tiles, *note;
+} lowered[] = {{"seed=1", "tiled", "units ", ""},
+               {"network.width=136", "streamed", "rows ", ""},
+               {"tiles=" UNITS, "tiled", UNITS, ""},
+               {"tiles=layered", "layered", "", ""},
+               {"network.depth=1", "layered", "", "the network pass runs layer by layer: no tiled pass: the network has one hidden layer; no streamed pass: the network has"},
+               {"network.width=1024", "layered", "", "the network pass runs layer by layer: no streamed pass: layers are wider than 256; no tiled pass: a tile of"}};
+
+START_TEST(the_pass_of_a_gpu_is_told) {
+    pinn_training *training = NULL;
+    pinn_result result;
+    *notes = '\0';
+    must(create(NULL, "sm_90", lowered[_i].set, note, &training));
+    pinn_training_result(training, &result);
+    ck_assert_str_eq(result.lowering, lowered[_i].lowering);
+    ck_assert_msg(strncmp(result.tiles, lowered[_i].tiles, strlen(lowered[_i].tiles)) == 0 && !*result.tiles == !*lowered[_i].tiles, "%s", result.tiles);
+    ck_assert_msg(*lowered[_i].note ? strstr(notes, lowered[_i].note) != NULL : !strstr(notes, "layer by layer"), "%s", notes);
+    pinn_training_destroy(training);
+}
+END_TEST
+
 START_TEST(an_unusable_cache_is_said_once) {
     char *const before = take_cache("/dev/null");
     for (int again = 0; again < 2; again++) {
@@ -197,6 +220,7 @@ int main(void) {
     tcase_add_test(group, an_unknown_architecture_is_an_error);
     tcase_add_loop_test(group, given_tiles_are_checked, 0, sizeof given / sizeof *given);
     tcase_add_loop_test(group, a_pass_that_cannot_be_is_an_error, 0, sizeof impossible / sizeof *impossible);
+    tcase_add_loop_test(group, the_pass_of_a_gpu_is_told, 0, sizeof lowered / sizeof *lowered);
     tcase_add_test(group, an_unusable_cache_is_said_once);
     tcase_add_test(group, compiling_is_said);
     suite_add_tcase(suite, group);

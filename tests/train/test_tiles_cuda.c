@@ -74,6 +74,29 @@ START_TEST(a_given_choice_is_used_and_kept_by_a_resume) {
 }
 END_TEST
 
+/* "auto" beside the file lets tiles be chosen anew; what the pass completes to what it was is nothing to tell. */
+START_TEST(auto_of_an_option_chooses_anew) {
+    char tiles[PN_TILE_CHOICE_BYTES], expected[256];
+    pinn_training *training = NULL;
+    find_another(tiles);
+    must(create(stop, tiles, in_scratch("anew"), false, &training));
+    must(pinn_training_run(training));
+    pinn_training_destroy(training);
+    must(create(NULL, "auto", in_scratch("anew"), true, &training));
+    ck_assert_str_ne(pn_pass_tiles(training->machinery.pass), tiles);
+    snprintf(expected, sizeof expected, "resuming with tiles \"%s\" (the option \"tiles\") in place of \"%s\"", pn_pass_tiles(training->machinery.pass), tiles);
+    ck_assert_msg(strstr(notes, expected) != NULL, "%s", notes);
+    pinn_training_destroy(training);
+    must(create(stop, "rows 64", in_scratch("rows"), false, &training));
+    must(pinn_training_run(training));
+    pinn_training_destroy(training);
+    must(create(NULL, "rows 64", in_scratch("rows"), true, &training));
+    ck_assert_str_eq(notes, "");
+    ck_assert_ptr_nonnull(strstr(pn_pass_tiles(training->machinery.pass), "rows 64, warps "));
+    pinn_training_destroy(training);
+}
+END_TEST
+
 START_TEST(the_choice_of_auto_is_kept_too) {
     char *stored = NULL, *found = NULL;
     pinn_training *training = NULL;
@@ -177,6 +200,7 @@ int main(void) {
     TCase *tests = tcase_create("cuda");
     tcase_set_timeout(tests, 500);
     tcase_add_test(tests, a_given_choice_is_used_and_kept_by_a_resume);
+    tcase_add_test(tests, auto_of_an_option_chooses_anew);
     tcase_add_test(tests, the_choice_of_auto_is_kept_too);
     tcase_add_test(tests, what_does_not_fit_is_an_error);
     tcase_add_test(tests, auto_says_when_it_is_layered);
