@@ -281,6 +281,10 @@ fail:
     return status;
 }
 
+size_t pn_tile_words(const pn_pass *pass, const pn_tile_plan *plan) {
+    return PN_TILE_POINTERS + plan->net.hidden + plan->net.first_vectors + plan->net.hidden * plan->net.vectors + 2 + 4 * pass->members;
+}
+
 pinn_status pn_tile_describe(const pn_pass *pass, pn_tile_plan *plan) {
     pinn_status status = PINN_OK;
     for (size_t g = 0; status == PINN_OK && g < pass->groups; g++) status = pn_describe_kept(pass, &pass->group[g], 2, &plan->group[g].kept);
