@@ -93,7 +93,7 @@ expect 1 'standard output' sh -c "'$bench' graph -e cpu -r 1 --seconds 0.001 >/d
 expect 1 'standard output' sh -c "'$bench' ${heat[*]} >/dev/full"
 
 # scaling: a row a size, with a ratio of 1 at the reference, and none for sizes that would take too long
-quick=(scaling --executors cpu --repeat 1 --seconds 0.001 --set equation.0.points=200 --set network.width=8) # rows tell the sizes asked for
+quick=(scaling --executors cpu --repeat 1 --seconds 0.001)
 sizes='[0-9]+ +[0-9]+ +[0-9]+ +[0-9]+ +[0-9]+ +[0-9]+'
 scaling=$("$bench" "${quick[@]}" --axes order --longest 60 2>&1) || { echo "FAILED: scaling over orders: $scaling"; failures=$((failures + 1)); }
 expect 0 "^base +$sizes +cpu +float32 +tiled +$number +$number +- +$number +$number +$number %\$" echo "$scaling"
@@ -106,7 +106,14 @@ expect 2 'points, width, depth, order, dimension' "$bench" scaling --axes length
 expect 2 '--longest' "$bench" scaling --longest -1
 expect 2 'base case: .*precision' "$bench" "${quick[@]}" --set precision=float16
 expect 2 'base case: .*nonsense' "$bench" "${quick[@]}" --set nonsense=3
-expect 2 'base case: .*width' "$bench" "${quick[@]}" --set network.width=0
+# rows are of the cases they tell: no --set changes these
+for set in network.width=7 'network.depth = 2' 'network={width=7}' equation.0.points=5 equation.00.points=5 condition.0.points=5 \
+    train.0.points.inside=5 'train=[{steps=1}]' 'equation.0={points=5}' equation.0.residual=u 'condition=[]' domain.y=[0,1] 'fields={v={}}' time=t; do
+    expect 2 "scaling: --set [^:]*: scaling chooses ${set%%[.= ]*}[.a-z0-9]* itself: .* file: pinn-bench --set" "$bench" "${quick[@]}" --set "$set"
+done
+expect 2 'chooses network.width itself: --axes width' "$bench" scaling --set network.width=7 -a width,depth
+expect 0 '^base +10000 +64 +4 +2 +2 ' "$bench" "${quick[@]}" --axes depth --longest 0.000001 --set network.activation=sin \
+    --set equation.0.resample=always --set network.fourier.features=8 --set train.0.steps=5 --set seed=1
 expect 2 '^cpu, base case: precision = "tf32"' "$bench" "${quick[@]}" --set precision=tf32
 expect 0 '^0$' sh -c "'$bench' ${quick[*]} --set precision=tf32 2>/dev/null | wc -c"
 timeout -s INT 1 "$bench" scaling --executors cpu >/dev/null 2>&1
