@@ -59,7 +59,14 @@ expect 0 '^0$' sh -c "'$bench' ${heat[*]} --set precision=tf32 2>/dev/null | wc 
 temporary=$(mktemp -d) || exit 1
 trap 'rm -rf "$temporary"' EXIT
 export TMPDIR=$temporary
-expect 0 'ratio [0-9]' "$bench" --events "${heat[@]}" --set stop.step=5
+# equal steps are compared, whatever else would end the run or let it go on
+expect 0 ' 20 steps: .*ratio [0-9]' "$bench" --events "${heat[@]}"
+for rule in step=5 loss=1e9 gradient_norm=1e9 relative_l2=1e9 seconds=1e-9 'plateau={patience=1, min_delta=0.9}'; do
+    expect 0 ' 2000 steps: .*ratio (0\.[1-9]|[1-9])' "$bench" --events "${heat[@]}" --steps 2000 --set "stop.$rule"
+done
+{ cat "$source/configs/heat.toml"; printf '[[train]]\nsteps = 1000000000\npoints = { heat = 3 }\n'; } >"$temporary/phases.toml"
+expect 0 ' 20 steps: .*ratio [0-9]' timeout 60 "$bench" --events "${heat[@]::${#heat[@]}-1}" "$temporary/phases.toml"
+rm "$temporary/phases.toml"
 expect 1 'cannot make a directory' env TMPDIR=/dev/null "$bench" --events "${heat[@]}"
 "$bench" --events "${heat[@]}" --steps 40000 >/dev/null 2>&1 &
 pid=$!
