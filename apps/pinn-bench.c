@@ -142,8 +142,8 @@ static void interrupt(int number) {
 
 /* One that was ignored stays so. The handler holds until the next signal: a second one ends the program at once. */
 static void catch_signals(bool caught) {
-    static const int number[] = {SIGINT, SIGTERM};
-    for (int i = 0; i < 2; i++) {
+    static const int number[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT}; /* what terminals and users end programs with */
+    for (size_t i = 0; i < sizeof number / sizeof number[0]; i++) {
         struct sigaction action = {.sa_handler = caught ? interrupt : SIG_DFL, .sa_flags = SA_RESETHAND}, before;
         if (sigaction(number[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN) sigaction(number[i], &action, NULL);
     }
@@ -167,7 +167,11 @@ static pinn_status time_run(const arguments *a, const char *config, const char *
     pinn_result r;
     snprintf(directory, sizeof directory, "%s/pinn-bench-XXXXXX", temporary && *temporary ? temporary : "/tmp");
     catch_signals(true);
-    if (!mkdtemp(directory)) return pn_fail(PINN_IO, "%s: cannot make a directory for the run: %s", directory, strerror(errno));
+    if (!mkdtemp(directory)) {
+        pn_fail(PINN_IO, "%s: cannot make a directory for the run: %s", directory, strerror(errno));
+        catch_signals(false);
+        return PINN_IO;
+    }
     pinn_status status = bench_create(config, a->set, a->sets, executor, directory, &run);
     running = run;
     if (run && asked) pinn_training_interrupt(run);
