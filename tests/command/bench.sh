@@ -35,6 +35,10 @@ expect 2 'graph, eager, cpu' "$bench" --executors gpu "${heat[@]}"
 only() { [ "$("$@" 2>&1 </dev/null)" = "$expected" ]; }
 expected='nowhere.toml: No such file or directory' expect 0 '' only "$bench" --executors cpu nowhere.toml
 expect 2 '^nowhere.toml: ' "$bench" --executors cpu,cpu nowhere.toml
+# an executor named twice is timed once
+expect 0 '^1$' sh -c "'$bench' ${heat[*]} --executors cpu,cpu | grep -c ' cpu '"
+expect 0 '^1$' sh -c "'$bench' graph --executors cpu,cpu -r 1 --seconds 0.001 | grep -c '^replay of 11 kernels  '"
+expect 0 '^1$' sh -c "'$bench' scaling -e cpu,cpu,cpu -r 1 --seconds 0.001 --axes order --longest 0.000001 | grep -c '^base '"
 expect 2 '^foo: No such file or directory$' "$bench" foo
 expect 2 'scaling, graph and products' "$bench" foo
 # a file that fails does not keep the others from their rows, which have their head then
