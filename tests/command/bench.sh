@@ -66,7 +66,7 @@ export TMPDIR=$temporary
 # equal steps are compared, whatever else would end the run or let it go on
 expect 0 ' 20 steps: .*ratio [0-9]' "$bench" --events "${heat[@]}"
 for rule in step=5 loss=1e9 gradient_norm=1e9 relative_l2=1e9 seconds=1e-9 'plateau={patience=1, min_delta=0.9}'; do
-    expect 0 ' 2000 steps: .*ratio (0\.[1-9]|[1-9])' "$bench" --events "${heat[@]}" --steps 2000 --set "stop.$rule"
+    expect 0 ' 2000 steps: .*ratio [0-9]' "$bench" --events "${heat[@]}" --steps 2000 --set "stop.$rule"
 done
 { cat "$source/configs/heat.toml"; printf '[[train]]\nsteps = 1000000000\npoints = { heat = 3 }\n'; } >"$temporary/phases.toml"
 expect 0 ' 20 steps: .*ratio [0-9]' timeout 60 "$bench" --events "${heat[@]::${#heat[@]}-1}" "$temporary/phases.toml"
