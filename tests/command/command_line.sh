@@ -119,6 +119,14 @@ expect 0 '' grep -q '^tiles = "rows 128"' tiled/config.toml
 # the resolved config is a config, and trains to the same loss
 expect 0 'finished' "$train" --device cpu --quiet --json --out again runs/heat/config.toml
 
+# the same bits, whenever and on however many threads
+for threads in 2 1; do
+    expect 0 'finished' env OMP_NUM_THREADS=$threads "$train" "${quick[@]}" --json --quiet --out threads$threads "$heat"
+    [ $threads = 2 ] && sleep 1 # a time of writing would be another second's
+done
+expect 0 '' cmp threads2/solution.h5 threads1/solution.h5
+expect 0 '' cmp threads2/config.toml threads1/config.toml
+
 # standard output holds the JSON and nothing else; quiet is quiet
 "$train" "${quick[@]}" --json --quiet --force "$heat" >json 2>noise
 expect 0 '^1$' sh -c 'wc -l <json'
