@@ -70,6 +70,7 @@ if ! "$train" --compile-for sm_90 "${quick[@]}" "$heat" 2>&1 | grep -q 'has no C
     expect 2 '--set tiles: tiles of units 24.* not 96' "$train" --compile-for sm_90 --set 'tiles=units 24, splits 4, keep shared, weights all' "$heat"
     expect 2 '--set tiles: "rows 128".*PINN_PASS asks for the tiled' env PINN_PASS=tiled "$train" --compile-for sm_90 --set 'tiles=rows 128' "$heat"
     expect 0 'kernels cannot be kept: /dev/null/.*PINN_CACHE' env PINN_CACHE=/dev/null "$train" --compile-for sm_90 "${quick[@]}" "$heat"
+    expect 1 '' sh -c '"$@" 2>&1 | grep "finds .* in the cache"' sh env PINN_CACHE=/dev/null "$train" --compile-for sm_90 "$source/configs/burgers.toml" # after 2 s
 fi
 
 # a plan trains nothing and writes nothing
