@@ -201,12 +201,12 @@ static pinn_status print_compiled(const arguments *a) {
     char *text = malloc(BYTES);
     if (!text) return PINN_NO_MEMORY;
     if (compiled == 0)
-        snprintf(text, BYTES, "the kernels for %s compile: all %zu come from the cache", a->options.compile_for, all);
+        snprintf(text, BYTES, "the kernels for %s compile: all %zu came from the cache", a->options.compile_for, all);
     else if (compiled == all)
         snprintf(text, BYTES, "the kernels for %s compile: all %zu were compiled now", a->options.compile_for, all);
     else
-        snprintf(text, BYTES, "the kernels for %s compile: of %zu %zu were compiled now, the others come from the cache", a->options.compile_for, all,
-                 compiled);
+        snprintf(text, BYTES, "the kernels for %s compile: %zu of %zu %s compiled now, %zu came from the cache", a->options.compile_for, compiled, all,
+                 compiled == 1 ? "was" : "were", all - compiled);
     return print_text(PINN_OK, text);
 }
 
