@@ -16,6 +16,7 @@
 #include "bench_scaling.h"
 #include "bench_steps.h"
 #include "core/status.h"
+#include "core/text.h"
 #include "pinn.h"
 #include "start.h"
 
@@ -102,7 +103,7 @@ static int bench(const arguments *a, const char *config, const char *executor) {
     pinn_result r;
     bench_time time;
     double peak;
-    char label[64];
+    pn_text label = {0};
     pinn_status status = bench_create(config, a->set, a->sets, executor, NULL, &training);
     if (status == PINN_OK) status = bench_time_steps(training, a->steps, 0.5, a->repeats, &time);
     if (status == PINN_OK) {
@@ -122,10 +123,12 @@ static int bench(const arguments *a, const char *config, const char *executor) {
         fflush(stdout);
     }
     if (status == PINN_OK && a->nodes) {
-        snprintf(label, sizeof label, "  %-34.34s %-6s %-8s ", config, executor, r.precision);
-        status = bench_nodes(training, label, time.best, peak, a->repeats);
+        pn_text_printf(&label, "%-34s %-6s %-8s ", config, executor, r.precision);
+        status = pn_text_check(&label);
+        if (status == PINN_OK) status = bench_nodes(training, pn_text_get(&label), time.best, peak, a->repeats);
     }
     const int failed = report(config, executor, status, training != NULL);
+    pn_text_free(&label);
     pinn_training_destroy(training);
     return failed;
 }
