@@ -45,12 +45,14 @@ static const struct argp_option options[] = {
     {"set", KEY_SET, "KEY=VALUE", 0, "Replace a value of every config", 0},
     {"nodes", KEY_NODES, NULL, 0, "Also the share of each node of the step", 0},
     {"events", KEY_EVENTS, NULL, 0, "Also train N steps (default 10000) with events, evaluation and checkpoints, beside one launch of N steps", 0},
+    HELP_OPTION,
     {0}};
 
 static error_t parse_option(int key, char *value, struct argp_state *state) {
     arguments *a = state->input;
     switch (key) {
     case 'e': a->executors = bench_parse_executors(state, value); break;
+    case 'h': print_help(state); break;
     case 'n': a->steps = bench_parse_count(state, "steps", value, MOST_STEPS); break;
     case 'r': a->repeats = bench_parse_repeats(state, value); break;
     case KEY_SET:

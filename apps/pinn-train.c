@@ -37,6 +37,7 @@ static const struct argp_option options[] = {
     {"compile-for", KEY_COMPILE, "ARCH", 0, "Compile the kernels that a GPU of this architecture (sm_90) would run; needs no GPU, trains nothing", 0},
     {"json", KEY_JSON, NULL, 0, "Print one JSON object at the end on standard output", 0},
     {"quiet", 'q', NULL, 0, "No progress and no notes on standard error", 0},
+    HELP_OPTION,
     {0}};
 
 static bool parse_seed(const char *text, uint64_t *seed) {
@@ -54,6 +55,7 @@ static error_t parse_option(int key, char *value, struct argp_state *state) {
     switch (key) {
     case 'o': o->directory = value; break;
     case 'd': o->device = value; break;
+    case 'h': print_help(state); break;
     case 'q': o->progress = NULL, o->message = NULL; break;
     case KEY_SET:
         if (o->set_count == MOST_ASSIGNMENTS) argp_error(state, "at most %d --set", MOST_ASSIGNMENTS);

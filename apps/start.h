@@ -1,12 +1,17 @@
-/* What the programs do before anything else. */
+/* What the programs have in common: what they do before anything else, and -h. */
 #ifndef PN_APPS_START_H
 #define PN_APPS_START_H
 
+#include <argp.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
+
+/* -h, the key 'h': a row of a program's options, and what it does. */
+#define HELP_OPTION {NULL, 'h', NULL, 0, "The same as --help", -1}
+static inline void print_help(const struct argp_state *state) { argp_state_help(state, state->out_stream, ARGP_HELP_STD_HELP); }
 
 /* Makes OpenMP threads sleep at a barrier instead of spinning. GNU OpenMP spins by default, which on a machine that has anything else to
  * do makes a step several times slower: the thread that spins keeps the core from the one it waits for. The policy is read when the

@@ -49,6 +49,9 @@ for command in scaling graph products; do
     expect 0 "^  pinn-bench $command  " "$bench" --help
 done
 [ -e /dev/nvidiactl ] || expect 2 'no usable GPU' "$bench" -e graph "${heat[@]:2}"
+for of in "" scaling graph products; do
+    expect 0 'Usage: pinn-bench' "$bench" $of -h
+done
 for of in "" scaling graph; do
     expect 0 'Any of graph, eager, cpu, timed in the order' "$bench" $of --help
 done

@@ -24,6 +24,7 @@ heat=$source/configs/heat.toml
 quick=(--device cpu --set train.0.steps=60 --set equation.0.points=60 --set output.events=20 --set network.width=8)
 
 expect 0 'Usage: ' "$train" --help
+expect 0 'Usage: ' "$train" -h
 expect 0 '^pinn-train [0-9]' "$train" --version
 expect 2 'which problem' "$train"
 expect 2 'unrecognized option' "$train" --epochs 3 "$heat"
