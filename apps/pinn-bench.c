@@ -240,6 +240,10 @@ static const char *late_command(int count, char *const *argument) {
 int main(int count, char **argument) {
     argp_err_exit_status = 2;
     start(argument);
+    if (check_openmp() != PINN_OK) {
+        fprintf(stderr, "pinn-bench: %s\n", pinn_error_message());
+        return 2;
+    }
     for (size_t i = 0; count > 1 && i < sizeof subcommand / sizeof subcommand[0]; i++) {
         char name[sizeof subcommand[i].name];
         snprintf(name, sizeof name, "%s", subcommand[i].name);

@@ -222,7 +222,8 @@ int main(int count, char **argument) {
     if (!a.tune && !a.plan && !a.options.compile_for) catch_signals(); /* those leave nothing that had to be ended well */
     bool quiet = a.options.progress == NULL;
 
-    pinn_status status = pinn_training_create(&a.options, &training);
+    pinn_status status = check_openmp();
+    if (status == PINN_OK) status = pinn_training_create(&a.options, &training);
     if (status == PINN_OK && a.plan)
         status = print_plan(training);
     else if (status == PINN_OK && a.tune)

@@ -49,6 +49,7 @@ for command in scaling graph products; do
     expect 0 "^  pinn-bench $command  " "$bench" --help
 done
 [ -e /dev/nvidiactl ] || expect 2 'no usable GPU' "$bench" -e graph "${heat[@]:2}"
+expect 2 '^pinn-bench: OMP_NUM_THREADS is "abc"; it may be' env OMP_NUM_THREADS=abc "$bench" "${heat[@]}"
 for of in "" scaling graph products; do
     expect 0 'Usage: pinn-bench' "$bench" $of -h
 done

@@ -44,7 +44,15 @@ expect 2 'one of them' "$train" --device cpu --force --resume "$heat"
 expect 2 'PINN_GRAPH' env PINN_GRAPH=fast "$train" "$heat"
 expect 2 'PINN_PASS' env PINN_PASS=fast "$train" "$heat"
 expect 2 'PINN_PASS is "streamed".*GPU' env PINN_PASS=streamed "$train" --device cpu "$heat"
-expect 2 'OMP_NUM_THREADS is "100000"' env OMP_NUM_THREADS=100000 "$train" --plan --device cpu "$heat"
+for threads in 100000 99999999999999999999 abc 0 -1 2, 2,x 2x ' '; do
+    expect 2 "^OMP_NUM_THREADS is \"$threads\"; it may be a number of threads from 1 to 16384\$" env "OMP_NUM_THREADS=$threads" "$train" --plan --device cpu "$heat"
+done
+expect 1 '' sh -c '"$@" 2>&1 >/dev/null | grep -c libgomp | grep -v "^[01]$"' sh env OMP_NUM_THREADS=abc "$train" --device cpu "$heat" # not twice
+expect 2 '^\{"status": "failed", "error": "OMP_NUM_THREADS is ' env OMP_NUM_THREADS=20000 "$train" --device cpu --json "$heat"
+expect 2 'OMP_WAIT_POLICY is "fast"; it may be "active" or "passive"' env OMP_WAIT_POLICY=fast "$train" --device cpu "$heat"
+for threads in '' 2,1 ' 2 , 1 '; do
+    expect 0 'recorded step' env "OMP_NUM_THREADS=$threads" "$train" --plan --device cpu "$heat"
+done
 
 # tiles are a GPU's: checked everywhere, used there
 expect 2 'PINN_TILES: "fast" is no choice of tiles' env PINN_TILES=fast "$train" --device cpu "$heat"
