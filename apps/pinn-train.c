@@ -153,12 +153,14 @@ static void summarise(const pinn_training *training) {
     fputc('\n', stderr);
 }
 
+static pinn_status fail_to_print(void) { return pn_fail(PINN_IO, "pinn-train: cannot write to standard output: %s", strerror(errno)); }
+
 static pinn_status print_text(pinn_status status, char *text) {
     if (status != PINN_OK) return status;
     bool good = puts(text) >= 0 && fflush(stdout) == 0;
+    if (!good) status = fail_to_print();
     free(text);
-    if (!good) fprintf(stderr, "pinn-train: cannot write to standard output: %s\n", strerror(errno));
-    return good ? PINN_OK : PINN_IO;
+    return status;
 }
 
 static pinn_status print_json(const pinn_training *training, pinn_status status) {
@@ -186,10 +188,7 @@ static pinn_status tune(const arguments *a, pinn_training *training) {
             status = pinn_config_set_tiles(a->options.config, tiles);
         if (a->options.set_count == 0 && status == PINN_OK) printf("written into %s:\n", a->options.config);
         printf("tiles = \"%s\"\n", tiles);
-        if (fflush(stdout) != 0 && status == PINN_OK) {
-            fprintf(stderr, "pinn-train: cannot write to standard output: %s\n", strerror(errno));
-            status = PINN_IO;
-        }
+        if (fflush(stdout) != 0 && status == PINN_OK) status = fail_to_print();
     }
     free(table);
     free(tiles);
@@ -240,7 +239,10 @@ int main(int count, char **argument) {
         fflush(stdout);
         fprintf(stderr, "%s\n", pinn_error_message());
     }
-    if (a.json && !a.plan && print_json(training, status) != PINN_OK && status == PINN_OK) status = PINN_IO;
+    if (a.json && !a.plan && print_json(training, status) != PINN_OK) {
+        fprintf(stderr, "%s\n", pinn_error_message());
+        if (status == PINN_OK) status = PINN_IO;
+    }
     if (training && !a.plan && !a.tune && !a.options.compile_for && !quiet && (status == PINN_OK || status == PINN_INTERRUPTED)) summarise(training);
     running = NULL;
     pinn_training_destroy(training);

@@ -1,8 +1,9 @@
-/* What the programs have in common: what they do before anything else, and -h. */
+/* What the programs have in common: before anything else, -h, and standard output at the end. */
 #ifndef PN_APPS_START_H
 #define PN_APPS_START_H
 
 #include <argp.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -59,11 +60,26 @@ static inline void hold_standard_streams(void) {
         if (fcntl(stream, F_GETFD) == -1 && open("/dev/null", stream == 0 ? O_WRONLY : O_RDONLY) != stream) _exit(2);
 }
 
+/* What standard output still holds is written at exit, where nobody looks: after --help, too. What failed before was told, and has its
+ * own status. */
+static inline void check_output(int status, void *unused) {
+    (void)unused;
+    if (status != 0) return;
+    if (fflush(stdout) != 0)
+        fprintf(stderr, "%s: cannot write to standard output: %s\n", program_invocation_short_name, strerror(errno));
+    else if (ferror(stdout))
+        fprintf(stderr, "%s: cannot write to standard output\n", program_invocation_short_name);
+    else
+        return;
+    _exit(1);
+}
+
 /* check_openmp is left to the program, which may have to answer in JSON. */
 static inline void start(char **argument) {
     hold_standard_streams();
     signal(SIGPIPE, SIG_IGN); /* a reader that goes away must not end a run */
     sleep_at_barriers(argument);
+    on_exit(check_output, NULL);
 }
 
 #endif

@@ -52,6 +52,7 @@ done
 expect 2 '^pinn-bench: OMP_NUM_THREADS is "abc"; it may be' env OMP_NUM_THREADS=abc "$bench" "${heat[@]}"
 for of in "" scaling graph products; do
     expect 0 'Usage: pinn-bench' "$bench" $of -h
+    expect 1 '^pinn-bench: cannot write to standard output: ' sh -c "'$bench' $of --help >/dev/full"
 done
 for of in "" scaling graph; do
     expect 0 'Any of graph, eager, cpu, timed in the order' "$bench" $of --help

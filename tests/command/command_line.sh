@@ -25,6 +25,11 @@ quick=(--device cpu --set train.0.steps=60 --set equation.0.points=60 --set outp
 
 expect 0 'Usage: ' "$train" --help
 expect 0 'Usage: ' "$train" -h
+for option in --help -h --usage --version "--plan --device cpu $heat"; do
+    expect 1 '^pinn-train: cannot write to standard output: No space' sh -c "'$train' $option >/dev/full"
+    expect 0 '^1$' sh -c "'$train' --quiet $option 2>&1 >/dev/full | wc -l" # told once
+done
+expect 2 '^1$' sh -c "'$train' --quiet --device cpu --set train.0.steps=0 '$heat' 2>&1 >/dev/full | wc -l; exit 2" # a failure of its own
 expect 0 '^pinn-train [0-9]' "$train" --version
 expect 2 'which problem' "$train"
 expect 2 'unrecognized option' "$train" --epochs 3 "$heat"
@@ -207,6 +212,7 @@ expect 0 '' test -s early/checkpoint.h5
 expect 1 '' sh -c "exit $?"
 expect 0 "" grep -q OHDR closed/events.h5
 expect 1 'standard output' sh -c "'$train' ${quick[*]} --quiet --json --force --out full '$heat' >/dev/full"
+expect 0 '' "$train" "${quick[@]}" --quiet --force --out closed "$heat" >&- # it had nothing to print
 
 # every wrong config of the corpus: exit 2, and its message
 cd "$source/tests/problem" || exit 1
