@@ -16,6 +16,7 @@
 
 #include "bench_steps.h"
 #include "core/text.h"
+#include "start.h"
 #include "train/training.h"
 
 enum { MOST_VALUES = 10, MOST_SETS = 16, KEY_SET = 1000, KEY_SECONDS, KEY_LONGEST, BOUNDARY = 20 };
@@ -267,6 +268,7 @@ static const struct argp_option options[] = {
     {"seconds", KEY_SECONDS, "S", 0, "Length of a repetition (default 0.2)", 0},
     {"longest", KEY_LONGEST, "S", 0, "Leave out cases whose step would take longer (default 10, on the CPU 0.5)", 0},
     {"set", KEY_SET, "KEY=VALUE", 0, "Replace a value of every case, such as precision=tf32; not what axes vary, nor the equations", 0},
+    HELP_OPTION,
     {0}};
 
 /* Keys that the cases differ by, or that make the problem which the rows are told to be of: "0" is any element. */
@@ -316,6 +318,7 @@ static error_t parse_option(int key, char *value, struct argp_state *state) {
         if (!bench_list_within(value, AXES_ALL)) argp_error(state, "--axes %s: a list of points, width, depth, order, dimension is needed", value);
         a->axes = value;
         break;
+    case 'h': print_help(state); break;
     case 'r': a->repeats = bench_parse_repeats(state, value); break;
     case KEY_SECONDS: a->seconds = bench_parse_seconds(state, "seconds", value, 60); break;
     case KEY_LONGEST: a->longest = bench_parse_seconds(state, "longest", value, 3600); break;

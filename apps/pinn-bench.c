@@ -16,6 +16,7 @@
 #include "bench_scaling.h"
 #include "bench_steps.h"
 #include "core/status.h"
+#include "core/text.h"
 #include "pinn.h"
 #include "start.h"
 
@@ -44,12 +45,14 @@ static const struct argp_option options[] = {
     {"set", KEY_SET, "KEY=VALUE", 0, "Replace a value of every config", 0},
     {"nodes", KEY_NODES, NULL, 0, "Also the share of each node of the step", 0},
     {"events", KEY_EVENTS, NULL, 0, "Also train N steps (default 10000) of the first phase with events, evaluation and checkpoints, beside one launch of N steps", 0},
+    HELP_OPTION,
     {0}};
 
 static error_t parse_option(int key, char *value, struct argp_state *state) {
     arguments *a = state->input;
     switch (key) {
     case 'e': a->executors = bench_parse_executors(state, value); break;
+    case 'h': print_help(state); break;
     case 'n': a->steps = bench_parse_count(state, "steps", value, MOST_STEPS); break;
     case 'r': a->repeats = bench_parse_repeats(state, value); break;
     case KEY_SET:
@@ -102,7 +105,7 @@ static int bench(const arguments *a, const char *config, const char *executor) {
     pinn_result r;
     bench_time time;
     double peak;
-    char label[64];
+    pn_text label = {0};
     pinn_status status = bench_create(config, a->set, a->sets, executor, NULL, &training);
     if (status == PINN_OK) status = bench_time_steps(training, a->steps, 0.5, a->repeats, &time);
     if (status == PINN_OK) {
@@ -122,10 +125,12 @@ static int bench(const arguments *a, const char *config, const char *executor) {
         fflush(stdout);
     }
     if (status == PINN_OK && a->nodes) {
-        snprintf(label, sizeof label, "  %-34.34s %-6s %-8s ", config, executor, r.precision);
-        status = bench_nodes(training, label, time.best, peak, a->repeats);
+        pn_text_printf(&label, "%-34s %-6s %-8s ", config, executor, r.precision);
+        status = pn_text_check(&label);
+        if (status == PINN_OK) status = bench_nodes(training, pn_text_get(&label), time.best, peak, a->repeats);
     }
     const int failed = report(config, executor, status, training != NULL);
+    pn_text_free(&label);
     pinn_training_destroy(training);
     return failed;
 }
@@ -244,6 +249,10 @@ static const char *late_command(int count, char *const *argument) {
 int main(int count, char **argument) {
     argp_err_exit_status = 2;
     start(argument);
+    if (check_openmp() != PINN_OK) {
+        fprintf(stderr, "pinn-bench: %s\n", pinn_error_message());
+        return 2;
+    }
     for (size_t i = 0; count > 1 && i < sizeof subcommand / sizeof subcommand[0]; i++) {
         char name[sizeof subcommand[i].name];
         snprintf(name, sizeof name, "%s", subcommand[i].name);

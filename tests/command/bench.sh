@@ -23,10 +23,11 @@ heat=(--executors cpu --repeat 1 --steps 20 --set equation.0.points=100 --set ne
 expect 0 "heat.toml +cpu +float32 +$number +$number +- " "$bench" "${heat[@]}"
 nodes=$("$bench" --nodes "${heat[@]}" 2>&1) || { echo "FAILED: --nodes: $nodes"; failures=$((failures + 1)); }
 for node in sample 'network pass, tiled' reduce adam; do
-    expect 0 "[^ ]+ +cpu +float32 +$number +$number %  $node\$" echo "$nodes"
+    expect 0 "^  $source/configs/heat.toml +cpu +float32 +$number +$number %  $node\$" echo "$nodes" # the whole path
 done
-expect 0 "$number %  # the network pass: 1 node, $number % of the product peak\$" echo "$nodes"
-expect 0 '%  # of the step beside its nodes$' echo "$nodes"
+expect 0 "^# .*heat.toml .*$number %  the network pass: 1 node, $number % of the product peak\$" echo "$nodes"
+expect 0 '^# .*heat.toml .*%  of the step beside its nodes$' echo "$nodes"
+expect 1 '' grep -E '[^ ] *#' <(echo "$nodes") # it stands at the beginning of a line only
 for column in config on 'us a step' median enqueue products pointwise bytes 'of peak' pass device; do
     expect 0 "^# .*$column" "$bench" "${heat[@]}"
 done
@@ -52,6 +53,11 @@ for command in scaling graph products; do
     expect 0 "^  pinn-bench $command  " "$bench" --help
 done
 [ -e /dev/nvidiactl ] || expect 2 'no usable GPU' "$bench" -e graph "${heat[@]:2}"
+expect 2 '^pinn-bench: OMP_NUM_THREADS is "abc"; it may be' env OMP_NUM_THREADS=abc "$bench" "${heat[@]}"
+for of in "" scaling graph products; do
+    expect 0 'Usage: pinn-bench' "$bench" $of -h
+    expect 1 '^pinn-bench: cannot write to standard output: ' sh -c "'$bench' $of --help >/dev/full"
+done
 for of in "" scaling graph; do
     expect 0 'Any of graph, eager, cpu, timed in the order' "$bench" $of --help
 done
