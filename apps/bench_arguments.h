@@ -17,7 +17,7 @@ bool bench_list_holds(const char *list, const char *name);
 bool bench_list_within(const char *list, const char *known);
 
 /* The values of options. Each ends the program, with a message and exit status 2, when the value is none. */
-const char *bench_parse_executors(struct argp_state *state, const char *value); /* known ones that this machine has; borrowed */
+const char *bench_parse_executors(struct argp_state *state, const char *value); /* known ones that this machine has, each once; until the next call */
 int bench_parse_repeats(struct argp_state *state, const char *value);
 uint64_t bench_parse_count(struct argp_state *state, const char *option, const char *value, uint64_t most); /* from 1 */
 double bench_parse_seconds(struct argp_state *state, const char *option, const char *value, double most);

@@ -13,6 +13,7 @@
 
 #include "bench_arguments.h"
 #include "core/clock.h"
+#include "start.h"
 
 enum { UNROLLED = 8, GPU_COUNT = 4096, CPU_COUNT = 1, MOST_NODES = 1000, KEY_SECONDS = 1000 };
 
@@ -214,12 +215,14 @@ static const struct argp_option options[] = {
     {"executors", 'e', "LIST", 0, "Any of graph, eager, cpu, timed in the order given (default: those this machine has)", 0},
     {"repeat", 'r', "N", 0, "Repetitions (default 7)", 0},
     {"seconds", KEY_SECONDS, "S", 0, "Length of a repetition (default 0.1)", 0},
+    HELP_OPTION,
     {0}};
 
 static error_t parse_option(int key, char *value, struct argp_state *state) {
     arguments *a = state->input;
     switch (key) {
     case 'e': a->executors = bench_parse_executors(state, value); break;
+    case 'h': print_help(state); break;
     case 'r': a->repeats = bench_parse_repeats(state, value); break;
     case KEY_SECONDS: a->seconds = bench_parse_seconds(state, "seconds", value, 60); break;
     case ARGP_KEY_ARG: argp_error(state, "'%s': no arguments are expected", value); break;

@@ -16,6 +16,7 @@
 #include "core/memory.h"
 #include "network/product.h"
 #include "pinn_graph.h"
+#include "start.h"
 
 enum { COPIES = 4, NODES = 12, CHECKED_ROWS = 256, CHUNK_ROWS = 512 };
 static const size_t widths[] = {64, 128, 256, 512};
@@ -191,6 +192,7 @@ static bool bench_layer(const bench *b, size_t in, size_t out) {
 
 static const struct argp_option options[] = {{"rows", 'n', "N", 0, "Rows of the stacked matrix (default 33280; a multiple of 512)", 0},
                                              {"repeat", 'r', "N", 0, "Repetitions (default 7)", 0},
+                                             HELP_OPTION,
                                              {0}};
 
 static error_t parse_option(int key, char *value, struct argp_state *state) {
@@ -200,6 +202,7 @@ static error_t parse_option(int key, char *value, struct argp_state *state) {
         b->rows = bench_parse_count(state, "rows", value, 10000000);
         if (b->rows % CHUNK_ROWS) argp_error(state, "--rows %s: a multiple of %d is needed", value, CHUNK_ROWS);
         break;
+    case 'h': print_help(state); break;
     case 'r': b->repeats = bench_parse_repeats(state, value); break;
     case ARGP_KEY_ARG: argp_error(state, "'%s': no arguments are expected", value); break;
     default: return ARGP_ERR_UNKNOWN;

@@ -16,6 +16,7 @@
 
 #include "bench_steps.h"
 #include "core/text.h"
+#include "start.h"
 #include "train/training.h"
 
 enum { MOST_VALUES = 10, MOST_SETS = 16, KEY_SET = 1000, KEY_SECONDS, KEY_LONGEST, BOUNDARY = 20 };
@@ -266,8 +267,48 @@ static const struct argp_option options[] = {
     {"repeat", 'r', "N", 0, "Repetitions (default 3)", 0},
     {"seconds", KEY_SECONDS, "S", 0, "Length of a repetition (default 0.2)", 0},
     {"longest", KEY_LONGEST, "S", 0, "Leave out cases whose step would take longer (default 10, on the CPU 0.5)", 0},
-    {"set", KEY_SET, "KEY=VALUE", 0, "Replace a value of every case, such as precision=tf32", 0},
+    {"set", KEY_SET, "KEY=VALUE", 0, "Replace a value of every case, such as precision=tf32; not what axes vary, nor the equations", 0},
+    HELP_OPTION,
     {0}};
+
+/* Keys that the cases differ by, or that make the problem which the rows are told to be of: "0" is any element. */
+static const struct {
+    const char *key, *instead;
+} own[] = {{"network.width", "--axes width varies it"},
+           {"network.depth", "--axes depth varies it"},
+           {"equation.0.points", "--axes points varies it"},
+           {"condition.0.points", "--axes points varies it with the points inside"},
+           {"train.0.points", "--axes points varies all points"},
+           {"equation.0.residual", "--axes order varies it"},
+           {"condition.0.residual", "it is the same in all cases"},
+           {"condition.0.on", "it is the same in all cases"},
+           {"domain", "--axes dimension varies it"},
+           {"fields", "they are the same in all cases"},
+           {"time", "no case has one"}};
+
+/* Whether the keys are the same or one of them is a table that holds the other. `key` has `length` bytes. */
+static bool keys_meet(const char *key, size_t length, const char *other) {
+    const char *const end = key + length;
+    for (;;) {
+        const char *const dot = memchr(key, '.', (size_t)(end - key));
+        const size_t n = (size_t)((dot ? dot : end) - key), m = strcspn(other, ".");
+        const bool element = m == 1 && *other == '0' && n > 0 && strspn(key, "0123456789") == n;
+        if (!element && (n != m || strncmp(key, other, n) != 0)) return false;
+        if (!dot || !other[m]) return true;
+        key = dot + 1;
+        other += m + 1;
+    }
+}
+
+/* What would make rows of other cases than they tell is refused. */
+static void check_set(struct argp_state *state, const char *assignment) {
+    size_t length = strcspn(assignment, "=");
+    while (length && assignment[length - 1] == ' ') length--;
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
+        if (keys_meet(assignment, length, own[i].key))
+            argp_error(state, "--set %s: scaling chooses %s itself: %s. A problem of your own is a file: pinn-bench --set KEY=VALUE CONFIG", assignment,
+                       own[i].key, own[i].instead);
+}
 
 static error_t parse_option(int key, char *value, struct argp_state *state) {
     arguments *a = state->input;
@@ -277,11 +318,13 @@ static error_t parse_option(int key, char *value, struct argp_state *state) {
         if (!bench_list_within(value, AXES_ALL)) argp_error(state, "--axes %s: a list of points, width, depth, order, dimension is needed", value);
         a->axes = value;
         break;
+    case 'h': print_help(state); break;
     case 'r': a->repeats = bench_parse_repeats(state, value); break;
     case KEY_SECONDS: a->seconds = bench_parse_seconds(state, "seconds", value, 60); break;
     case KEY_LONGEST: a->longest = bench_parse_seconds(state, "longest", value, 3600); break;
     case KEY_SET:
         if (a->sets == MOST_SETS) argp_error(state, "at most %d --set", MOST_SETS);
+        check_set(state, value);
         a->set[a->sets++] = value;
         break;
     case ARGP_KEY_ARG: argp_error(state, "'%s': no arguments are expected", value); break;

@@ -19,7 +19,8 @@ pinn_status bench_time_steps(pinn_training *training, uint64_t steps, double sec
 /* Operations a second of large products on the executor's device, measured once a device and precision. */
 pinn_status bench_product_peak(const char *executor, const char *precision, double *out);
 
-/* Prints what each node of the step takes, the pass as a whole and what is left of a step of `best` microseconds. `label` begins each row. */
+/* Prints what each node of the step takes, the pass as a whole and what is left of a step of `best` microseconds. `label` stands in each
+ * row before the numbers. */
 pinn_status bench_nodes(pinn_training *training, const char *label, double best, double peak, int repeats);
 
 #endif

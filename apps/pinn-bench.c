@@ -16,6 +16,7 @@
 #include "bench_scaling.h"
 #include "bench_steps.h"
 #include "core/status.h"
+#include "core/text.h"
 #include "pinn.h"
 #include "start.h"
 
@@ -27,7 +28,7 @@ enum { KEY_SET = 1000, KEY_EVENTS, KEY_NODES };
 typedef struct arguments {
     const char *config[MOST_CONFIGS];
     size_t configs;
-    const char *set[MOST_CONFIGS + 1]; /* one is --events' */
+    const char *set[MOST_CONFIGS + 2]; /* two are --events' */
     size_t sets;
     const char *executors;
     uint64_t steps; /* a repetition; 0: as many as take about half a second */
@@ -43,13 +44,15 @@ static const struct argp_option options[] = {
     {"repeat", 'r', "N", 0, "Repetitions (default 5)", 0},
     {"set", KEY_SET, "KEY=VALUE", 0, "Replace a value of every config", 0},
     {"nodes", KEY_NODES, NULL, 0, "Also the share of each node of the step", 0},
-    {"events", KEY_EVENTS, NULL, 0, "Also train N steps (default 10000) with events, evaluation and checkpoints, beside one launch of N steps", 0},
+    {"events", KEY_EVENTS, NULL, 0, "Also train N steps (default 10000) of the first phase with events, evaluation and checkpoints, beside one launch of N steps", 0},
+    HELP_OPTION,
     {0}};
 
 static error_t parse_option(int key, char *value, struct argp_state *state) {
     arguments *a = state->input;
     switch (key) {
     case 'e': a->executors = bench_parse_executors(state, value); break;
+    case 'h': print_help(state); break;
     case 'n': a->steps = bench_parse_count(state, "steps", value, MOST_STEPS); break;
     case 'r': a->repeats = bench_parse_repeats(state, value); break;
     case KEY_SET:
@@ -102,7 +105,7 @@ static int bench(const arguments *a, const char *config, const char *executor) {
     pinn_result r;
     bench_time time;
     double peak;
-    char label[64];
+    pn_text label = {0};
     pinn_status status = bench_create(config, a->set, a->sets, executor, NULL, &training);
     if (status == PINN_OK) status = bench_time_steps(training, a->steps, 0.5, a->repeats, &time);
     if (status == PINN_OK) {
@@ -122,10 +125,12 @@ static int bench(const arguments *a, const char *config, const char *executor) {
         fflush(stdout);
     }
     if (status == PINN_OK && a->nodes) {
-        snprintf(label, sizeof label, "  %-34.34s %-6s %-8s ", config, executor, r.precision);
-        status = bench_nodes(training, label, time.best, peak, a->repeats);
+        pn_text_printf(&label, "%-34s %-6s %-8s ", config, executor, r.precision);
+        status = pn_text_check(&label);
+        if (status == PINN_OK) status = bench_nodes(training, pn_text_get(&label), time.best, peak, a->repeats);
     }
     const int failed = report(config, executor, status, training != NULL);
+    pn_text_free(&label);
     pinn_training_destroy(training);
     return failed;
 }
@@ -142,8 +147,8 @@ static void interrupt(int number) {
 
 /* One that was ignored stays so. The handler holds until the next signal: a second one ends the program at once. */
 static void catch_signals(bool caught) {
-    static const int number[] = {SIGINT, SIGTERM};
-    for (int i = 0; i < 2; i++) {
+    static const int number[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT}; /* what terminals and users end programs with */
+    for (size_t i = 0; i < sizeof number / sizeof number[0]; i++) {
         struct sigaction action = {.sa_handler = caught ? interrupt : SIG_DFL, .sa_flags = SA_RESETHAND}, before;
         if (sigaction(number[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN) sigaction(number[i], &action, NULL);
     }
@@ -159,21 +164,28 @@ static void remove_run(const char *directory) {
     if (rmdir(directory) != 0) fprintf(stderr, "pinn-bench: %s is left: %s\n", directory, strerror(errno));
 }
 
-/* Seconds of a whole run with all a run writes, in a directory that goes again. */
-static pinn_status time_run(const arguments *a, const char *config, const char *executor, double *seconds) {
+/* Seconds of a whole run, which must be of so many steps, with all a run writes, in a directory that goes again. */
+static pinn_status time_run(const arguments *a, const char *config, const char *executor, uint64_t steps, double *seconds) {
     const char *temporary = getenv("TMPDIR");
     char directory[4000];
     pinn_training *run = NULL;
     pinn_result r;
     snprintf(directory, sizeof directory, "%s/pinn-bench-XXXXXX", temporary && *temporary ? temporary : "/tmp");
     catch_signals(true);
-    if (!mkdtemp(directory)) return pn_fail(PINN_IO, "%s: cannot make a directory for the run: %s", directory, strerror(errno));
+    if (!mkdtemp(directory)) {
+        pn_fail(PINN_IO, "%s: cannot make a directory for the run: %s", directory, strerror(errno));
+        catch_signals(false);
+        return PINN_IO;
+    }
     pinn_status status = bench_create(config, a->set, a->sets, executor, directory, &run);
     running = run;
     if (run && asked) pinn_training_interrupt(run);
     if (status == PINN_OK) status = pinn_training_run(run);
     if (status == PINN_OK) {
         pinn_training_result(run, &r);
+        if (r.steps != steps)
+            status = pn_fail(PINN_INTERNAL, "the run ended by \"%s\" after %llu steps, %llu were to be compared", r.stop_reason,
+                             (unsigned long long)r.steps, (unsigned long long)steps);
         *seconds = r.seconds;
     }
     running = NULL;
@@ -183,22 +195,24 @@ static pinn_status time_run(const arguments *a, const char *config, const char *
     return status;
 }
 
-/* The same number of steps as one launch without events, and as a whole run. */
+/* The same number of steps as one launch without events, and as a whole run: of the first phase, which the only stop rule left ends. */
 static int bench_events(const arguments *a, const char *config, const char *executor) {
     const uint64_t steps = a->steps ? a->steps : 10000;
-    char count[64];
+    char count[64], stop[64];
     arguments with = *a;
     pinn_training *plain = NULL;
     double bare = INFINITY, seconds;
     snprintf(count, sizeof count, "train.0.steps=%llu", (unsigned long long)steps);
+    snprintf(stop, sizeof stop, "stop={step=%llu}", (unsigned long long)steps);
     with.set[with.sets++] = count;
+    with.set[with.sets++] = stop;
     pinn_status status = bench_create(config, with.set, with.sets, executor, NULL, &plain);
     for (int i = 0; status == PINN_OK && i < 2; i++) {
         status = pinn_training_steps(plain, steps, NULL, &seconds);
         bare = fmin(bare, seconds);
     }
     pinn_training_destroy(plain);
-    if (status == PINN_OK) status = time_run(&with, config, executor, &seconds);
+    if (status == PINN_OK) status = time_run(&with, config, executor, steps, &seconds);
     if (status == PINN_INTERRUPTED) return EXIT_INTERRUPTED;
     if (status != PINN_OK) return report(config, executor, status, true);
     printf("%-36s %-6s %llu steps: one launch %.3f s, with events, evaluation and checkpoints %.3f s, ratio %.3f\n", config, executor,
@@ -235,6 +249,10 @@ static const char *late_command(int count, char *const *argument) {
 int main(int count, char **argument) {
     argp_err_exit_status = 2;
     start(argument);
+    if (check_openmp() != PINN_OK) {
+        fprintf(stderr, "pinn-bench: %s\n", pinn_error_message());
+        return 2;
+    }
     for (size_t i = 0; count > 1 && i < sizeof subcommand / sizeof subcommand[0]; i++) {
         char name[sizeof subcommand[i].name];
         snprintf(name, sizeof name, "%s", subcommand[i].name);

@@ -37,6 +37,7 @@ static const struct argp_option options[] = {
     {"compile-for", KEY_COMPILE, "ARCH", 0, "Compile the kernels that a GPU of this architecture (sm_90) would run; needs no GPU, trains nothing", 0},
     {"json", KEY_JSON, NULL, 0, "Print one JSON object at the end on standard output", 0},
     {"quiet", 'q', NULL, 0, "No progress and no notes on standard error", 0},
+    HELP_OPTION,
     {0}};
 
 static bool parse_seed(const char *text, uint64_t *seed) {
@@ -54,6 +55,7 @@ static error_t parse_option(int key, char *value, struct argp_state *state) {
     switch (key) {
     case 'o': o->directory = value; break;
     case 'd': o->device = value; break;
+    case 'h': print_help(state); break;
     case 'q': o->progress = NULL, o->message = NULL; break;
     case KEY_SET:
         if (o->set_count == MOST_ASSIGNMENTS) argp_error(state, "at most %d --set", MOST_ASSIGNMENTS);
@@ -151,12 +153,14 @@ static void summarise(const pinn_training *training) {
     fputc('\n', stderr);
 }
 
+static pinn_status fail_to_print(void) { return pn_fail(PINN_IO, "pinn-train: cannot write to standard output: %s", strerror(errno)); }
+
 static pinn_status print_text(pinn_status status, char *text) {
     if (status != PINN_OK) return status;
     bool good = puts(text) >= 0 && fflush(stdout) == 0;
+    if (!good) status = fail_to_print();
     free(text);
-    if (!good) fprintf(stderr, "pinn-train: cannot write to standard output: %s\n", strerror(errno));
-    return good ? PINN_OK : PINN_IO;
+    return status;
 }
 
 static pinn_status print_json(const pinn_training *training, pinn_status status) {
@@ -184,10 +188,7 @@ static pinn_status tune(const arguments *a, pinn_training *training) {
             status = pinn_config_set_tiles(a->options.config, tiles);
         if (a->options.set_count == 0 && status == PINN_OK) printf("written into %s:\n", a->options.config);
         printf("tiles = \"%s\"\n", tiles);
-        if (fflush(stdout) != 0 && status == PINN_OK) {
-            fprintf(stderr, "pinn-train: cannot write to standard output: %s\n", strerror(errno));
-            status = PINN_IO;
-        }
+        if (fflush(stdout) != 0 && status == PINN_OK) status = fail_to_print();
     }
     free(table);
     free(tiles);
@@ -206,11 +207,12 @@ static pinn_status print_compiled(const arguments *a, const pinn_training *train
     int length = snprintf(text, BYTES, "the kernels for %s (%s pass%s%s%s) compile: ", a->options.compile_for, r.lowering, before, r.tiles, after);
     if (length < 0 || length >= BYTES) length = 0;
     if (compiled == 0)
-        snprintf(text + length, (size_t)(BYTES - length), "all %zu come from the cache", all);
+        snprintf(text + length, (size_t)(BYTES - length), "all %zu came from the cache", all);
     else if (compiled == all)
         snprintf(text + length, (size_t)(BYTES - length), "all %zu were compiled now", all);
     else
-        snprintf(text + length, (size_t)(BYTES - length), "of %zu %zu were compiled now, the others come from the cache", all, compiled);
+        snprintf(text + length, (size_t)(BYTES - length), "%zu of %zu %s compiled now, %zu came from the cache", compiled, all, compiled == 1 ? "was" : "were",
+                 all - compiled);
     return print_text(PINN_OK, text);
 }
 
@@ -224,7 +226,8 @@ int main(int count, char **argument) {
     if (!a.tune && !a.plan && !a.options.compile_for) catch_signals(); /* those leave nothing that had to be ended well */
     bool quiet = a.options.progress == NULL;
 
-    pinn_status status = pinn_training_create(&a.options, &training);
+    pinn_status status = check_openmp();
+    if (status == PINN_OK) status = pinn_training_create(&a.options, &training);
     if (status == PINN_OK && a.plan)
         status = print_plan(training);
     else if (status == PINN_OK && a.tune)
@@ -241,7 +244,10 @@ int main(int count, char **argument) {
         fflush(stdout);
         fprintf(stderr, "%s\n", pinn_error_message());
     }
-    if (a.json && !a.plan && print_json(training, status) != PINN_OK && status == PINN_OK) status = PINN_IO;
+    if (a.json && !a.plan && print_json(training, status) != PINN_OK) {
+        fprintf(stderr, "%s\n", pinn_error_message());
+        if (status == PINN_OK) status = PINN_IO;
+    }
     if (training && !a.plan && !a.tune && !a.options.compile_for && !quiet && (status == PINN_OK || status == PINN_INTERRUPTED)) summarise(training);
     running = NULL;
     pinn_training_destroy(training);

@@ -68,8 +68,9 @@ static __device__ __forceinline__ void prepare_weights(const arguments &a) {
 
 /* ---- weight gradients ------------------------------------------------------------------------------------------------------------- */
 
-constexpr int SIDE = 128, SLAB_ROWS = 32, FOLD_ROWS = 64;
+constexpr int FOLD_ROWS = 64;
 constexpr int SLAB_WORDS = PARTS * SLAB_ROWS * SIDE / 2; /* of one operand */
+static_assert(SLABS * 2 * SLAB_WORDS * 4 <= GRADIENT_SHARED_BYTES, "the plan counts as this text does");
 constexpr int FIRST_SIDES = (FIRST_PADDED + SIDE - 1) / SIDE, SIDES = (PADDED + SIDE - 1) / SIDE;
 
 /* Runs through the slabs of a range of tiles; a tile's last slab may have 16 rows. */

@@ -15,6 +15,7 @@ struct arguments {
     size split[SPLITS + 1]; /* tiles of a weight gradient's partials */
     member set[MEMBERS];
 };
+static_assert(sizeof(arguments) == 8 * ARGUMENT_WORDS, "the plan counts as this text does");
 
 constexpr int SUM_VECTORS = FIRST_TRAINED * FIRST_VECTORS + HIDDEN * VECTORS + FIELDS, FIRST_SUM = FIRST_TRAINED * FIRST_VECTORS;
 constexpr int LANES_PADDED = (FIRST_LANES + COLUMNS_STEP - 1) / COLUMNS_STEP * COLUMNS_STEP;

@@ -15,7 +15,7 @@
  * c ^ (n/2)%4, piece c of row r of activations at c ^ r%8; then the eight rows of a matrix that ldmatrix reads touch each bank once. */
 
 constexpr int THREADS = 32 * WARPS;
-constexpr int CHUNK_K = 32, CHUNK_WORDS = PARTS * PADDED * CHUNK_K / 2;
+constexpr int CHUNK_WORDS = PARTS * PADDED * CHUNK_K / 2;
 
 static __device__ __forceinline__ int warp() { return threadIdx.x / 32; }
 static __device__ __forceinline__ int lane() { return threadIdx.x % 32; }

@@ -2,7 +2,7 @@
  * constants that src/network/tile_source.c prints; kernels/tile_products.cuh gives the same interface in T.
  *
  * Accuracy. A float32 x is kept as up*x = hi + lo, two halves of 11 bits each; `up` is the power of two that brings the largest of its unit
- * (its layer, for weights) to 2^14..2^15. What lies within 2^-15 of the largest so keeps 22 bits, the rest an error of 2^-39 of the largest.
+ * (its layer, for weights) to 2^14..2^15. What lies within 2^-17 of the largest so keeps 22 bits, the rest an error of 2^-39 of the largest.
  * HALFX3 adds lo*hi + hi*lo + hi*hi: what is left out is 2^-22 of the product. HALF keeps hi alone, as many bits as tf32. An infinity
  * becomes NaN. Tensor cores truncate when they add, so sums over many rows leave them after each unit.
  * Source of the split: Markidis et al., NVIDIA Tensor Core programmability, performance & precision, IPDPSW 2018; Ootomo and Yokota,
@@ -124,16 +124,18 @@ template <int M, int N> static __device__ __forceinline__ void pack(const T (&z)
                 if constexpr (PARTS == 2) p.lo[m][n / 2][n % 2 * 2 + h] = lo;
             }
 }
+/* Whether addresses of a warp's N tiles of columns differ from the first's by exclusive or: its first_column/8 is a multiple of N, no carry. */
+template <int N> constexpr bool APART = (N & (N - 1)) == 0;
+
 /* Where a lane stores what it holds of a warp's rows, N tiles of columns. */
 template <int S, int PART, int N> struct lane_tiles {
-    static constexpr bool EVEN = (N & (N - 1)) == 0; /* first_column/8 is a multiple of N: no carry */
     element *array;
     int row, column;
     unsigned at;
     __device__ __forceinline__ lane_tiles(element *to, int first_row, int first_column)
         : array(to), row(first_row + threadIdx.x % 32 / 4), column(first_column + threadIdx.x % 4 * 2), at(2 * place<S>(row, column)) {}
     __device__ __forceinline__ unsigned *pair_at(int m, int n, int h) const {
-        const unsigned of_tile = EVEN ? further<S>(at, n) : 2 * place<S>(row, column + 8 * n);
+        const unsigned of_tile = APART<N> ? further<S>(at, n) : 2 * place<S>(row, column + 8 * n);
         return (unsigned *)((char *)array + of_tile + (16 * m + 8 * h) * S * 2);
     }
     __device__ __forceinline__ void put(int m, int n, int h, unsigned hi, unsigned lo) const {
@@ -156,12 +158,11 @@ template <int S, int PART, int M, int N>
 static __device__ __forceinline__ void store_packed(const packed<M, N> &p, element *to, int first_row, int first_column) {
 #if __CUDA_ARCH__ >= 900
     if constexpr (N % 2 == 0) {
-        constexpr bool EVEN = (N & (N - 1)) == 0;
         const int row = first_row + threadIdx.x % 16, column = first_column + threadIdx.x % 32 / 16 * 8;
         const unsigned at = address_of<S>(to, row, column);
 #pragma unroll
         for (int n = 0; n < N; n += 2) {
-            const unsigned of_tiles = EVEN ? further<S>(at, n) : address_of<S>(to, row, column + 8 * n);
+            const unsigned of_tiles = APART<N> ? further<S>(at, n) : address_of<S>(to, row, column + 8 * n);
 #pragma unroll
             for (int m = 0; m < M; m++) {
                 store_fragment(of_tiles + 16 * m * S * 2, p.hi[m][n / 2]);

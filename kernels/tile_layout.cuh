@@ -10,6 +10,7 @@ struct arguments {
     size weight[HIDDEN], vector[VECTOR_ROWS], output, bias; /* where they start among the parameters (untrained: in `fixed`) */
     member set[MEMBERS];
 };
+static_assert(sizeof(arguments) == 8 * ARGUMENT_WORDS, "the plan counts as this text does");
 
 __host__ __device__ constexpr int padded(int columns) { return (columns + 7) / 8 * 8; }
 __host__ __device__ constexpr int most(int a, int b) { return a > b ? a : b; }

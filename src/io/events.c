@@ -82,19 +82,17 @@ static pinn_status create_dataset(const pn_hdf5 *file, const char *quantity) {
     pinn_status status = PINN_OK;
     pn_text name = {0};
     const hsize_t none = 0, endless = H5S_UNLIMITED, chunk = CHUNK;
-    hid_t set = H5I_INVALID_HID, space = H5Screate_simple(1, &none, &endless);
-    hid_t links = H5Pcreate(H5P_LINK_CREATE), layout = H5Pcreate(H5P_DATASET_CREATE);
+    hid_t set = H5I_INVALID_HID, space = H5Screate_simple(1, &none, &endless), layout = pn_hdf5_creation(H5P_DATASET_CREATE);
     dataset_name(quantity, &name);
     PN_TRY(pn_text_check(&name));
-    if (space >= 0 && links >= 0 && layout >= 0 && H5Pset_create_intermediate_group(links, 1) >= 0 &&
-        H5Pset_chunk(layout, 1, &chunk) >= 0)
-        set =
-            H5Dcreate2(file->id, name.data, is_step(quantity) ? H5T_STD_I64LE : H5T_IEEE_F64LE, space, links, layout, H5P_DEFAULT);
+    PN_TRY(pn_hdf5_put_groups_above(file, name.data));
+    if (space >= 0 && layout >= 0 && H5Pset_chunk(layout, 1, &chunk) >= 0)
+        set = H5Dcreate2(file->id, name.data, is_step(quantity) ? H5T_STD_I64LE : H5T_IEEE_F64LE, space, H5P_DEFAULT, layout,
+                         H5P_DEFAULT);
     if (set < 0) status = pn_hdf5_fail("%s: cannot make dataset \"%s\"", file->path, name.data);
 fail:
     pn_hdf5_close(set);
     pn_hdf5_close(layout);
-    pn_hdf5_close(links);
     pn_hdf5_close(space);
     pn_text_free(&name);
     return status;

@@ -67,6 +67,15 @@ hid_t pn_hdf5_access(void) {
     return access;
 }
 
+hid_t pn_hdf5_creation(hid_t class) {
+    hid_t creation = H5Pcreate(class);
+    if (creation >= 0 && H5Pset_obj_track_times(creation, false) < 0) {
+        H5Pclose(creation);
+        return H5I_INVALID_HID;
+    }
+    return creation;
+}
+
 pinn_status pn_hdf5_open(const char *path, unsigned flags, pn_hdf5 *out) {
     /* HDF5 doesn't tell these cases apart. */
     pinn_status status = pn_file_check_regular(path);
@@ -142,10 +151,26 @@ static hid_t space_of(unsigned rank, const hsize_t *shape) {
     return rank ? H5Screate_simple((int)rank, shape, NULL) : H5Screate(H5S_SCALAR);
 }
 
-static hid_t with_groups(void) {
-    hid_t links = H5Pcreate(H5P_LINK_CREATE);
-    if (links >= 0) H5Pset_create_intermediate_group(links, 1);
-    return links;
+pinn_status pn_hdf5_put_group(const pn_hdf5 *file, const char *name) {
+    hid_t creation = pn_hdf5_creation(H5P_GROUP_CREATE);
+    hid_t group = creation < 0 ? creation : H5Gcreate2(file->id, name, H5P_DEFAULT, creation, H5P_DEFAULT);
+    pinn_status status = group < 0 ? pn_hdf5_fail("%s: cannot make group \"%s\"", file->path, name) : PINN_OK;
+    pn_hdf5_close(group);
+    pn_hdf5_close(creation);
+    return status;
+}
+
+/* By itself HDF5 would make them with the time of their creation. */
+pinn_status pn_hdf5_put_groups_above(const pn_hdf5 *file, const char *name) {
+    for (const char *slash = strchr(name, '/'); slash; slash = strchr(slash + 1, '/')) {
+        char *group = pn_duplicate(name, (size_t)(slash - name));
+        if (!group) return PN_NO_MEMORY("a group's name");
+        const htri_t there = H5Lexists(file->id, group, H5P_DEFAULT);
+        const pinn_status status = there == 0 ? pn_hdf5_put_group(file, group) : PINN_OK;
+        pn_free(group);
+        if (status != PINN_OK) return status;
+    }
+    return PINN_OK;
 }
 
 /* HDF5 takes no NULL for the data of an empty dataset. */
@@ -156,22 +181,16 @@ static bool is_empty(unsigned rank, const hsize_t *shape) {
 }
 
 pinn_status pn_hdf5_put(const pn_hdf5 *file, const char *name, hid_t type, unsigned rank, const hsize_t *shape, const void *data) {
-    hid_t links = with_groups(), space = space_of(rank, shape);
-    hid_t set = links < 0 || space < 0 ? H5I_INVALID_HID : H5Dcreate2(file->id, name, type, space, links, H5P_DEFAULT, H5P_DEFAULT);
-    pinn_status status = PINN_OK;
+    pinn_status status = pn_hdf5_put_groups_above(file, name);
+    if (status != PINN_OK) return status;
+    hid_t creation = pn_hdf5_creation(H5P_DATASET_CREATE), space = space_of(rank, shape), set = H5I_INVALID_HID;
+    if (creation >= 0 && space >= 0) set = H5Dcreate2(file->id, name, type, space, H5P_DEFAULT, creation, H5P_DEFAULT);
     if (set < 0 || (!is_empty(rank, shape) && H5Dwrite(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, data) < 0))
         status = pn_hdf5_fail("%s: cannot make dataset \"%s\"", file->path, name);
     pn_hdf5_close(set);
     pn_hdf5_close(space);
-    pn_hdf5_close(links);
+    pn_hdf5_close(creation);
     return status;
-}
-
-pinn_status pn_hdf5_put_group(const pn_hdf5 *file, const char *name) {
-    hid_t group = H5Gcreate2(file->id, name, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
-    if (group < 0) return pn_hdf5_fail("%s: cannot make group \"%s\"", file->path, name);
-    H5Gclose(group);
-    return PINN_OK;
 }
 
 /* `what` and `name`: 'dataset "u"'. */

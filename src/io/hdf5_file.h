@@ -32,6 +32,9 @@ void pn_hdf5_close(hid_t id);
 /* File access properties every file here is opened with: the latest format, which SWMR needs and which keeps a checksum with all
  * metadata; no second attempt at metadata that don't match it: who reads here reads what nobody writes. Close it. */
 hid_t pn_hdf5_access(void);
+/* Properties to create an object with, by their class: H5P_DATASET_CREATE, H5P_GROUP_CREATE, or H5P_FILE_CREATE for the root. No object
+ * keeps the times of its creation and changes, so that equal contents are equal bytes. Close it. */
+hid_t pn_hdf5_creation(hid_t class);
 
 /* An empty file in memory; `path` is where pn_hdf5_write_image will put it. */
 pinn_status pn_hdf5_create_image(const char *path, pn_hdf5 *out);
@@ -56,6 +59,8 @@ pinn_status pn_hdf5_put(const pn_hdf5 *file, const char *name, hid_t type, unsig
 pinn_status pn_hdf5_get(const pn_hdf5 *file, const char *name, hid_t type, unsigned rank, const hsize_t *shape, void *data);
 /* An empty group. */
 pinn_status pn_hdf5_put_group(const pn_hdf5 *file, const char *name);
+/* The groups "a" and "a/b" of "a/b/c", where they are missing. */
+pinn_status pn_hdf5_put_groups_above(const pn_hdf5 *file, const char *name);
 
 /* Text as a string of fixed length, UTF-8: variable lengths would lie in HDF5's global heap, which no checksum guards. As an
  * attribute of the root (under 64 KiB; longer ones are cut between two characters) or a dataset. A text that is read is owned by

@@ -35,7 +35,7 @@ static herr_t free_image(void *image, H5FD_file_image_op_t operation, void *user
 static pinn_status create_image(const char *path, bool sealed, pn_hdf5 *out) {
     enum { GROWTH = 1 << 20 }; /* bytes the image grows by */
     H5FD_file_image_callbacks_t callbacks = {.image_realloc = resize_image, .image_free = free_image};
-    hid_t access = pn_hdf5_access(), create = H5Pcreate(H5P_FILE_CREATE), id = H5I_INVALID_HID;
+    hid_t access = pn_hdf5_access(), create = pn_hdf5_creation(H5P_FILE_CREATE), id = H5I_INVALID_HID;
     /* A name that cannot exist: HDF5 would load a file it finds there. */
     if (access >= 0 && create >= 0 && H5Pset_userblock(create, sealed ? PN_HDF5_SEAL : 0) >= 0 &&
         H5Pset_fapl_core(access, GROWTH, false) >= 0 && H5Pset_file_image_callbacks(access, &callbacks) >= 0)

@@ -17,12 +17,15 @@ typedef struct pn_stream_group {
     pn_kept kept;              /* owned: programs of the hidden layers */
 } pn_stream_group;
 
-enum { /* as in the kernels' text */
+enum { /* the kernels' text is given them */
     PN_STREAM_CHUNK_K = 32,
     PN_STREAM_COLUMNS_STEP = 64, /* eight warps side by side have as many tiles of 8 columns each */
     PN_STREAM_GRADIENT_THREADS = 512,
     PN_STREAM_PREPARE_THREADS = 1024,
-    PN_STREAM_SIDE = 128 /* of a block's part of a weight gradient */
+    PN_STREAM_SIDE = 128,     /* of a block's part of a weight gradient */
+    PN_STREAM_SLAB_ROWS = 32, /* of A and dZ that it takes at a time */
+    PN_STREAM_POINTERS = 7,   /* of the kernels' parameter, see pn_stream_words */
+    PN_STREAM_OFFSETS = 7
 };
 
 typedef struct pn_stream_plan {
@@ -51,6 +54,9 @@ typedef struct pn_stream_plan {
 /* `tiles`: rows (core/tiles.h), or NULL or "auto" = by an estimate. Errors: CONFIG for other texts; UNSUPPORTED, with the reason, when the network, its
  * point sets or the device don't fit. */
 pinn_status pn_stream_plan_create(const pn_pass *pass, const pn_device_limits *limits, const char *tiles, pn_stream_plan *out);
+/* 64-bit words of the kernels' parameter: pointers, offsets, weights, vectors, output, bias, partials, splits, members (`struct arguments` in
+ * kernels/stream_layout.cuh). */
+size_t pn_stream_words(const pn_pass *pass, const pn_stream_plan *plan);
 /* Makes the groups' programs: the kernels' text needs them, a plan's sizes don't. */
 pinn_status pn_stream_describe(const pn_pass *pass, pn_stream_plan *plan);
 void pn_stream_plan_free(pn_stream_plan *plan);

@@ -12,7 +12,7 @@
 #include "pointwise/code.h"
 #include "pointwise/kernel.h"
 
-enum { POINTERS = 7, OFFSETS = 7, KERNELS = 3, ELEMENT_ALIGNMENT = 64 }; /* words of `struct arguments` in kernels/stream_layout.cuh */
+enum { POINTERS = PN_STREAM_POINTERS, OFFSETS = PN_STREAM_OFFSETS, KERNELS = 3, ELEMENT_ALIGNMENT = 64 };
 
 typedef struct node {
     pinn_operation operation;
@@ -109,8 +109,7 @@ static pinn_status fill_arguments(pn_pass *pass) {
     const pn_stream_plan *plan = &w->plan;
     const pn_network *network = pass->network;
     const size_t last = network->layers - 1;
-    const size_t vectors = plan->net.first_vectors + plan->net.hidden * plan->net.vectors;
-    w->arguments = POINTERS + OFFSETS + 2 * plan->net.hidden + vectors + 2 + plan->splits + 1 + 6 * pass->members;
+    w->arguments = pn_stream_words(pass, plan);
     if (w->arguments > PN_KERNEL_WORDS) return pn_fail(PINN_UNSUPPORTED, "no streamed pass: too many layers and point sets for one kernel");
     w->argument = pn_allocate(w->arguments, sizeof *w->argument);
     if (!w->argument) return PN_NO_MEMORY("the network pass");

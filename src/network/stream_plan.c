@@ -18,7 +18,6 @@ enum {
     STAGES_MOST = 4,
     STAGES_LEAST = 2,
     SLABS_MOST = 7,
-    SLAB_ROWS = 32,
     WINDOW_CHUNKS = 2,                  /* 64 values of k: twelve truncated additions of float32's accuracy */
     TF32_WINDOW_CHUNKS = COLUMNS_MOST / PN_STREAM_CHUNK_K, /* all: truncation is far below tf32's rounding */
     BYTES_ALIGNMENT = 256,
@@ -124,7 +123,7 @@ static size_t shared_limit(const pn_device_limits *limits, const pn_stream_plan 
 }
 
 static void size_shared(const pn_pass *pass, const pn_device_limits *limits, pn_stream_plan *plan) {
-    const size_t slab = 2 * plan->parts * SLAB_ROWS * PN_STREAM_SIDE * 2;
+    const size_t slab = 2 * plan->parts * PN_STREAM_SLAB_ROWS * PN_STREAM_SIDE * 2;
     plan->stages = STAGES_MOST;
     while (plan->stages > STAGES_LEAST && shared_bytes(pass, plan, plan->stages) > shared_limit(limits, plan)) plan->stages--;
     plan->shared_bytes = shared_bytes(pass, plan, plan->stages);
@@ -250,6 +249,11 @@ pinn_status pn_stream_plan_create(const pn_pass *pass, const pn_device_limits *l
 fail:
     pn_stream_plan_free(&plan);
     return status;
+}
+
+size_t pn_stream_words(const pn_pass *pass, const pn_stream_plan *plan) {
+    const size_t vectors = plan->net.first_vectors + plan->net.hidden * plan->net.vectors;
+    return PN_STREAM_POINTERS + PN_STREAM_OFFSETS + 2 * plan->net.hidden + vectors + 2 + plan->splits + 1 + 6 * pass->members;
 }
 
 pinn_status pn_stream_describe(const pn_pass *pass, pn_stream_plan *plan) {

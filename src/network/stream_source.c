@@ -44,6 +44,11 @@ static void print_constants(const pn_pass *pass, const pn_stream_plan *p, pn_tex
                     {"COLUMNS_MOST", p->columns_most},
                     {"KEEP_TILES", p->keep_tiles},
                     {"GRADIENT_ROW", p->gradient_row},
+                    {"CHUNK_K", PN_STREAM_CHUNK_K},
+                    {"SIDE", PN_STREAM_SIDE},
+                    {"SLAB_ROWS", PN_STREAM_SLAB_ROWS},
+                    {"GRADIENT_SHARED_BYTES", p->gradient_shared_bytes},
+                    {"ARGUMENT_WORDS", pn_stream_words(pass, p)},
                     {"SHARED_BYTES", p->shared_bytes}};
     pn_text_string(out, "typedef unsigned long long size;\ntypedef float T;\n");
     for (size_t i = 0; i < sizeof constant / sizeof constant[0]; i++)

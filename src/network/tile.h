@@ -37,6 +37,9 @@ typedef struct pn_tile_plan {
 
 /* `choice` NULL: by the table. Errors: UNSUPPORTED, with the reason, when the network, its point sets or the choice don't fit. */
 pinn_status pn_tile_plan_create(const pn_pass *pass, const pn_device_limits *limits, const pn_tile_choice *choice, pn_tile_plan *out);
+enum { PN_TILE_POINTERS = 7 };
+/* 64-bit words of the kernel's parameter: pointers, weights, vectors, output, bias, members (`struct arguments` in kernels/tile_layout.cuh). */
+size_t pn_tile_words(const pn_pass *pass, const pn_tile_plan *plan);
 /* Makes the programs of the plan's groups; while the pass is made. */
 pinn_status pn_tile_describe(const pn_pass *pass, pn_tile_plan *plan);
 void pn_tile_plan_free(pn_tile_plan *plan);

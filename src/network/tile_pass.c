@@ -19,7 +19,7 @@ typedef struct tiled {
     unsigned reads, writes;
 } tiled;
 
-enum { POINTERS = 7 }; /* parameter, fixed, point, scale, gradient, loss, keep */
+enum { POINTERS = PN_TILE_POINTERS }; /* parameter, fixed, point, scale, gradient, loss, keep */
 
 /* ---- partials ------------------------------------------------------------------------------------------------------------------ */
 
@@ -68,8 +68,8 @@ static size_t put_layer_vectors(const pn_pass *pass, size_t l, uint64_t *word) {
 static pinn_status fill_arguments(const pn_pass *pass) {
     tiled *w = pass->lowered;
     const pn_network *network = pass->network;
-    const size_t last = network->layers - 1, vectors = w->plan.net.first_vectors + w->plan.net.hidden * w->plan.net.vectors;
-    w->arguments = POINTERS + w->plan.net.hidden + vectors + 2 + 4 * pass->members;
+    const size_t last = network->layers - 1;
+    w->arguments = pn_tile_words(pass, &w->plan);
     if (w->arguments > PN_KERNEL_WORDS) return pn_fail(PINN_UNSUPPORTED, "no tiled pass: too many layers and point sets for one kernel");
     w->argument = pn_allocate(w->arguments, sizeof *w->argument);
     if (!w->argument) return PN_NO_MEMORY("the network pass");

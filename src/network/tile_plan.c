@@ -207,8 +207,9 @@ static verdict size_plan(const pn_pass *pass, const pn_device_limits *limits, pn
 
 /* ---- the table ------------------------------------------------------------------------------------------------------------------ */
 
-/* Relative time of a step. The constants were read off an H200: a warp's step of a product takes 4.5 cycles of the tensor cores for each of its
- * 16x8 tiles (three products at float32 accuracy), and the loads of its operands about as many instruction slots. */
+/* Relative time of a step, in multiply-adds of products at float32's accuracy. The constants were read off an H200: a warp's step of a product takes
+ * 4.5 cycles of the tensor cores for each of its 16x8 tiles (three products), and the loads of its operands about as many instruction slots; the
+ * others were fitted to measured steps of configs/bench. Only the order of the choices matters; --tune measures them. */
 static double expected_time(const pn_pass *pass, const pn_tile_plan *plan) {
     const size_t most = pn_most_channels(pass), tiles = padded(plan->net.width) / 8;
     const double rounds = (double)((plan->tiles + plan->blocks - 1) / plan->blocks), warps = plan->warps;
@@ -279,6 +280,10 @@ fail:
     plan.groups = plan.group ? pass->groups : 0;
     pn_tile_plan_free(&plan);
     return status;
+}
+
+size_t pn_tile_words(const pn_pass *pass, const pn_tile_plan *plan) {
+    return PN_TILE_POINTERS + plan->net.hidden + plan->net.first_vectors + plan->net.hidden * plan->net.vectors + 2 + 4 * pass->members;
 }
 
 pinn_status pn_tile_describe(const pn_pass *pass, pn_tile_plan *plan) {

@@ -61,6 +61,7 @@ static void print_constants(const pn_pass *pass, const pn_tile_plan *p, pn_text 
                     {"GRADIENT_ROW", p->gradient_row},
                     {"SUM_ROWS", 64},
                     {"ARRAY_ALIGNMENT", 128}, /* of arrays that products read, in bytes */
+                    {"ARGUMENT_WORDS", pn_tile_words(pass, p)},
                     {"SHARED_BYTES", p->shared_bytes}};
     const char *real = pass->real == PN_FLOAT32 ? "float" : "double";
     pn_text_printf(out, "typedef unsigned long long size;\ntypedef %s T;\ntypedef %s2 pair;\n", real, real);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "core/memory.h"
 #include "pointwise/kernel.h"
@@ -119,17 +120,48 @@ bool pn_cache_tell_trouble(char text[PN_CACHE_TROUBLE_BYTES]) {
     return tell;
 }
 
-void pn_cache_keep(const char *key, const void *code, size_t bytes) {
-    pn_text path = {0}, file = {0};
-    if (cache_folder(&path)) {
-        if (pn_text_check(&path) == PINN_OK) make_folders(path.data);
-        append_file_name(key, &path);
-        pn_text_printf(&file, HEADER, strlen(key), bytes, hash(code, bytes, 0));
-        pn_text_string(&file, key);
-        pn_text_append(&file, code, bytes);
-        if (pn_text_check(&path) != PINN_OK || pn_text_write_file(&file, path.data) != PINN_OK) remember_trouble(pinn_error_message());
-    } else
+static bool has_trouble(void) {
+    pthread_mutex_lock(&lock);
+    const bool has = state != NO_TROUBLE;
+    pthread_mutex_unlock(&lock);
+    return has;
+}
+
+/* Writes a file into the folder, which is made where it is missing. `name` begins with the slash; `path`: empty before, the file's after. */
+static bool write_file(const char *name, const pn_text *file, pn_text *path) {
+    if (!cache_folder(path)) {
         remember_trouble("none of PINN_CACHE, XDG_CACHE_HOME and HOME is set");
+        return false;
+    }
+    if (pn_text_check(path) == PINN_OK) make_folders(path->data);
+    pn_text_string(path, name);
+    if (pn_text_check(path) == PINN_OK && pn_text_write_file(file, path->data) == PINN_OK) return true;
+    remember_trouble(pinn_error_message());
+    return false;
+}
+
+bool pn_cache_can_keep(void) {
+    enum { BYTES = 65536 }; /* a small kernel: a full disk has no room for it */
+    static char byte[BYTES];
+    const pn_text probe = {.data = byte, .length = BYTES};
+    pn_text path = {0};
+    const bool can = !has_trouble() && write_file("/probe", &probe, &path);
+    if (can) unlink(path.data);
     pn_text_free(&path);
+    return can;
+}
+
+void pn_cache_keep(const char *key, const void *code, size_t bytes) {
+    pn_text path = {0}, name = {0}, file = {0};
+    append_file_name(key, &name);
+    pn_text_printf(&file, HEADER, strlen(key), bytes, hash(code, bytes, 0));
+    pn_text_string(&file, key);
+    pn_text_append(&file, code, bytes);
+    if (pn_text_check(&name) == PINN_OK)
+        write_file(name.data, &file, &path);
+    else
+        remember_trouble(pinn_error_message());
+    pn_text_free(&path);
+    pn_text_free(&name);
     pn_text_free(&file);
 }

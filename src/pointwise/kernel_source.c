@@ -342,10 +342,12 @@ static const char prelude[] =
     "    return value;\n"
     "}\n\n";
 
+/* One block a multiprocessor will do: left to choose, the compiler gives programs of hundreds of channels 32 registers and kilobytes of local
+ * memory (a Laplacian in 100 dimensions took half as long again). */
 static void print_entry(const char *name, const size_t *sections, size_t groups, pn_text *out) {
     pn_text_string(out, "struct arguments {\n");
     for (size_t g = 0; g < groups; g++) pn_text_printf(out, "    operands%zu group%zu[%zu];\n", g, g, sections[g]);
-    pn_text_printf(out, "};\n\nextern \"C\" __global__ void __launch_bounds__(%u) %s(const __grid_constant__ arguments a) {\n",
+    pn_text_printf(out, "};\n\nextern \"C\" __global__ void __launch_bounds__(%u, 1) %s(const __grid_constant__ arguments a) {\n",
                    (unsigned)PN_BLOCK_THREADS, name);
     pn_text_printf(out, "    __shared__ double part[%u];\n", (unsigned)PN_BLOCK_THREADS);
     pn_text_string(out, "    const unsigned block = blockIdx.x;\n    unsigned first = 0, i = 0;\n");

@@ -105,6 +105,8 @@ size_t pn_asked_kernels(void);
 /* A line about compiled code that could not be kept, to be shown once in a process: true the first time that there is one. */
 #define PN_CACHE_TROUBLE_BYTES 1024
 bool pn_cache_tell_trouble(char text[PN_CACHE_TROUBLE_BYTES]);
+/* Whether what is compiled now can be kept, by writing a file that goes again; where not, the line above says why. */
+bool pn_cache_can_keep(void);
 
 /* Compiles for the context's device, loads. `section` is copied; programs are borrowed. Errors also: UNSUPPORTED on a CPU context, or
  * when the sections have more operands than one kernel takes (about 4000). */

@@ -1,6 +1,7 @@
 /* Reading a problem file from end to end, and freeing it. */
 #include "problem/config.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "core/memory.h"
@@ -98,6 +99,20 @@ static pinn_status create(const char *path, const char *text, size_t length, con
     return PINN_OK;
 }
 
+/* The repair of a table that stands twice: TOML refuses it before its keys can be looked at. */
+static void advise_table(pn_toml_error *error) {
+    char element[96];
+    if (!*error->table) return;
+    snprintf(element, sizeof element, "%s.#", error->table);
+    const pn_key *below = pn_schema_find(element);
+    snprintf(element, sizeof element, "%s.#.name", error->table);
+    if (below && below->accepts == PN_ACCEPT_TABLE)
+        snprintf(error->hint, sizeof error->hint, "write [[%s]] with two pairs of brackets each time%s", error->table,
+                 pn_schema_find(element) ? ", and another name below each" : "");
+    else
+        snprintf(error->hint, sizeof error->hint, "write [%s] once, with all its keys in the lines below", error->table);
+}
+
 pinn_status pn_config_parse(const char *path, const char *text, size_t length, const char *const *set, size_t set_count, pn_config **out) {
     if (set_count > PN_MAX_ASSIGNMENTS) return pn_fail(PINN_BAD_ARGUMENT, "more than %u --set assignments", PN_MAX_ASSIGNMENTS);
     pn_config *config = NULL;
@@ -110,6 +125,7 @@ pinn_status pn_config_parse(const char *path, const char *text, size_t length, c
     pn_config_diagnostics(config, &list);
     status = pn_toml_parse(pn_text_get(&config->source), length, &error, &root);
     if (status == PINN_CONFIG) {
+        advise_table(&error);
         pn_diagnose(&list, error.at, *error.hint ? error.hint : NULL, "%s", error.message);
         status = pn_config_check(config, &list);
     }

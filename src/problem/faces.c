@@ -91,12 +91,29 @@ static bool report_word(const place *p, pn_position at, int axis, const char *wo
     return true;
 }
 
+/* "max+1": min and max are places, no numbers to compute with. True when one stands in an expression, and reported. */
+static bool report_place(const place *p, pn_position at, const char *text) {
+    static const char word[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+    for (const char *c = text; *c; c++) {
+        const size_t length = strspn(c, word);
+        const bool call = c[length + strspn(c + length, " \t")] == '(';
+        if (length == 3 && !call && (strncmp(c, "min", 3) == 0 || strncmp(c, "max", 3) == 0)) {
+            at.column += (unsigned)(c - text);
+            pn_diagnose(p->compiler->list, at, "write min, max, a number or a constant expression",
+                        "\"%.3s\" is a place by itself, no number of an expression", c);
+            return true;
+        }
+        if (length) c += length - 1;
+    }
+    return false;
+}
+
 static pinn_status add_plane(const place *p, pn_set *set, int axis, const char *value_text) {
     const pn_problem *problem = p->compiler->problem;
     double lower = problem->lower[axis], upper = problem->upper[axis], value = lower;
     if (strcmp(value_text, "min") != 0 && strcmp(value_text, "max") != 0) {
         pn_position at = {p->at.line, p->at.column + (unsigned)(value_text - p->text)};
-        if (report_word(p, at, axis, value_text)) return PINN_OK;
+        if (report_word(p, at, axis, value_text) || report_place(p, at, value_text)) return PINN_OK;
         pinn_status status = pn_expression_number(problem->scope, value_text, at, p->compiler->list, &value);
         if (status != PINN_OK) return pn_go_on(status);
         if (!(value >= lower && value <= upper)) {

@@ -235,6 +235,15 @@ void advise_quotes(std::string_view line, pn_toml_error *error) {
         std::snprintf(error->hint, sizeof error->hint, "text such as an expression stands in quotes: \"...\"");
 }
 
+// The name in a line such as [ "condition" ]: toml++ repeats it garbled.
+void copy_header(std::string_view line, pn_toml_error *error) {
+    const size_t begin = line.find_first_not_of("[ \t"), end = line.find(']', begin);
+    if (begin == std::string_view::npos || end == std::string_view::npos) return;
+    std::string_view name = trimmed(line.substr(begin, end - begin));
+    if (name.size() >= 2 && (name.front() == '"' || name.front() == '\'') && name.back() == name.front()) name = name.substr(1, name.size() - 2);
+    if (name.size() < sizeof error->table) std::snprintf(error->table, sizeof error->table, "%.*s", static_cast<int>(name.size()), name.data());
+}
+
 // How to repair a syntax error, as far as toml++'s words for it tell. `next`: the byte it stopped at, 0 at the end.
 void advise(std::string_view what, char next, const source_lines &lines, pn_toml_error *error) {
     const auto has = [what](const char *words) { return what.find(words) != std::string_view::npos; };
@@ -244,6 +253,8 @@ void advise(std::string_view what, char next, const source_lines &lines, pn_toml
     } else if (has("determine value type") || has("parsing boolean") || has("parsing floating-point") || has("integer: expected digit") ||
                has("expected a comment or whitespace"))
         advise_quotes(lines.line(error->at.line), error);
+    else if (has("parsing table header: cannot redefine"))
+        copy_header(lines.line(error->at.line), error);
 }
 
 // Parses and copies; false with `error` filled for a syntax error.
@@ -270,7 +281,7 @@ bool read_document(const char *text, size_t length, const source_lines &lines, p
 extern "C" pinn_status pn_toml_parse(const char *text, size_t length, pn_toml_error *error, pn_toml **out) {
     pn_toml *root = nullptr;
     error->too_large = false;
-    *error->hint = 0;
+    *error->hint = *error->table = 0;
     try {
         const source_lines lines(text, length);
         const size_t deep = deep_key(text, length);

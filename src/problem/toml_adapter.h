@@ -46,6 +46,7 @@ typedef struct pn_toml_error { /* a syntax error */
     bool too_large; /* a number does not fit in 64 bits */
     char message[256];
     char hint[256]; /* how to repair; empty: nothing is known */
+    char table[64]; /* the one whose header stands a second time; empty: it is another error */
 } pn_toml_error;
 
 /* Parses a whole document; the root is a table. A syntax error gives PINN_CONFIG and fills `error` (the thread's message is left

@@ -220,8 +220,8 @@ static void tell_compiling(void *user, size_t kernels) {
     pinn_training *training = user;
     if (pn_compiled_kernels() == training->phase_compiled) return; /* a slow cache */
     training->told_compiling = true;
-    pn_note(training, "waiting for %zu GPU kernel%s to be compiled; the next start finds %s in the cache", kernels, kernels == 1 ? "" : "s",
-            kernels == 1 ? "it" : "them");
+    const char *const kept = !pn_cache_can_keep() ? "" : kernels == 1 ? "; the next start finds it in the cache" : "; the next start finds them in the cache";
+    pn_note(training, "waiting for %zu GPU kernel%s to be compiled%s", kernels, kernels == 1 ? "" : "s", kept);
 }
 
 static pinn_status finish_kernels(pinn_training *training, pn_pass *pass) {

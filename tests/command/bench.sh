@@ -23,10 +23,11 @@ heat=(--executors cpu --repeat 1 --steps 20 --set equation.0.points=100 --set ne
 expect 0 "heat.toml +cpu +float32 +$number +$number +- " "$bench" "${heat[@]}"
 nodes=$("$bench" --nodes "${heat[@]}" 2>&1) || { echo "FAILED: --nodes: $nodes"; failures=$((failures + 1)); }
 for node in sample 'network pass, tiled' reduce adam; do
-    expect 0 "[^ ]+ +cpu +float32 +$number +$number %  $node\$" echo "$nodes"
+    expect 0 "^  $source/configs/heat.toml +cpu +float32 +$number +$number %  $node\$" echo "$nodes" # the whole path
 done
-expect 0 "$number %  # the network pass: 1 node, $number % of the product peak\$" echo "$nodes"
-expect 0 '%  # of the step beside its nodes$' echo "$nodes"
+expect 0 "^# .*heat.toml .*$number %  the network pass: 1 node, $number % of the product peak\$" echo "$nodes"
+expect 0 '^# .*heat.toml .*%  of the step beside its nodes$' echo "$nodes"
+expect 1 '' grep -E '[^ ] *#' <(echo "$nodes") # it stands at the beginning of a line only
 for column in config on 'us a step' median enqueue products pointwise bytes 'of peak' pass device; do
     expect 0 "^# .*$column" "$bench" "${heat[@]}"
 done
@@ -35,6 +36,10 @@ expect 2 'graph, eager, cpu' "$bench" --executors gpu "${heat[@]}"
 only() { [ "$("$@" 2>&1 </dev/null)" = "$expected" ]; }
 expected='nowhere.toml: No such file or directory' expect 0 '' only "$bench" --executors cpu nowhere.toml
 expect 2 '^nowhere.toml: ' "$bench" --executors cpu,cpu nowhere.toml
+# an executor named twice is timed once
+expect 0 '^1$' sh -c "'$bench' ${heat[*]} --executors cpu,cpu | grep -c ' cpu '"
+expect 0 '^1$' sh -c "'$bench' graph --executors cpu,cpu -r 1 --seconds 0.001 | grep -c '^replay of 11 kernels  '"
+expect 0 '^1$' sh -c "'$bench' scaling -e cpu,cpu,cpu -r 1 --seconds 0.001 --axes order --longest 0.000001 | grep -c '^base '"
 expect 2 '^foo: No such file or directory$' "$bench" foo
 expect 2 'scaling, graph and products' "$bench" foo
 # a file that fails does not keep the others from their rows, which have their head then
@@ -48,6 +53,11 @@ for command in scaling graph products; do
     expect 0 "^  pinn-bench $command  " "$bench" --help
 done
 [ -e /dev/nvidiactl ] || expect 2 'no usable GPU' "$bench" -e graph "${heat[@]:2}"
+expect 2 '^pinn-bench: OMP_NUM_THREADS is "abc"; it may be' env OMP_NUM_THREADS=abc "$bench" "${heat[@]}"
+for of in "" scaling graph products; do
+    expect 0 'Usage: pinn-bench' "$bench" $of -h
+    expect 1 '^pinn-bench: cannot write to standard output: ' sh -c "'$bench' $of --help >/dev/full"
+done
 for of in "" scaling graph; do
     expect 0 'Any of graph, eager, cpu, timed in the order' "$bench" $of --help
 done
@@ -59,15 +69,24 @@ expect 0 '^0$' sh -c "'$bench' ${heat[*]} --set precision=tf32 2>/dev/null | wc 
 temporary=$(mktemp -d) || exit 1
 trap 'rm -rf "$temporary"' EXIT
 export TMPDIR=$temporary
-expect 0 'ratio [0-9]' "$bench" --events "${heat[@]}" --set stop.step=5
+# equal steps are compared, whatever else would end the run or let it go on
+expect 0 ' 20 steps: .*ratio [0-9]' "$bench" --events "${heat[@]}"
+for rule in step=5 loss=1e9 gradient_norm=1e9 relative_l2=1e9 seconds=1e-9 'plateau={patience=1, min_delta=0.9}'; do
+    expect 0 ' 2000 steps: .*ratio [0-9]' "$bench" --events "${heat[@]}" --steps 2000 --set "stop.$rule"
+done
+{ cat "$source/configs/heat.toml"; printf '[[train]]\nsteps = 1000000000\npoints = { heat = 3 }\n'; } >"$temporary/phases.toml"
+expect 0 ' 20 steps: .*ratio [0-9]' timeout 60 "$bench" --events "${heat[@]::${#heat[@]}-1}" "$temporary/phases.toml"
+rm "$temporary/phases.toml"
 expect 1 'cannot make a directory' env TMPDIR=/dev/null "$bench" --events "${heat[@]}"
-"$bench" --events "${heat[@]}" --steps 40000 >/dev/null 2>&1 &
-pid=$!
-while kill -0 $pid && ! [ -e "$temporary"/pinn-bench-*/events.h5 ]; do sleep 0.05; done 2>/dev/null
-kill -TERM $pid
-wait $pid
-expect 130 '' sh -c "exit $?"
-expect 0 '^0$' sh -c 'ls -A "$TMPDIR" | wc -l'
+for signal in TERM INT HUP QUIT; do # a shell's background commands ignore some
+    env --default-signal "$bench" --events "${heat[@]}" --steps 5000 --set output.events=1 >/dev/null 2>&1 &
+    pid=$!
+    while kill -0 $pid && ! [ -e "$temporary"/pinn-bench-*/events.h5 ]; do sleep 0.05; done 2>/dev/null
+    kill -$signal $pid
+    wait $pid
+    expect 130 '' sh -c "exit $?"
+    expect 0 '^0$' sh -c 'ls -A "$TMPDIR" | wc -l'
+done
 
 # numbers and lists of every bench, looked at before anything is measured
 for of in "" scaling graph products; do
@@ -93,7 +112,7 @@ expect 1 'standard output' sh -c "'$bench' graph -e cpu -r 1 --seconds 0.001 >/d
 expect 1 'standard output' sh -c "'$bench' ${heat[*]} >/dev/full"
 
 # scaling: a row a size, with a ratio of 1 at the reference, and none for sizes that would take too long
-quick=(scaling --executors cpu --repeat 1 --seconds 0.001 --set equation.0.points=200 --set network.width=8) # rows tell the sizes asked for
+quick=(scaling --executors cpu --repeat 1 --seconds 0.001)
 sizes='[0-9]+ +[0-9]+ +[0-9]+ +[0-9]+ +[0-9]+ +[0-9]+'
 scaling=$("$bench" "${quick[@]}" --axes order --longest 60 2>&1) || { echo "FAILED: scaling over orders: $scaling"; failures=$((failures + 1)); }
 expect 0 "^base +$sizes +cpu +float32 +tiled +$number +$number +- +$number +$number +$number %\$" echo "$scaling"
@@ -106,7 +125,14 @@ expect 2 'points, width, depth, order, dimension' "$bench" scaling --axes length
 expect 2 '--longest' "$bench" scaling --longest -1
 expect 2 'base case: .*precision' "$bench" "${quick[@]}" --set precision=float16
 expect 2 'base case: .*nonsense' "$bench" "${quick[@]}" --set nonsense=3
-expect 2 'base case: .*width' "$bench" "${quick[@]}" --set network.width=0
+# rows are of the cases they tell: no --set changes these
+for set in network.width=7 'network.depth = 2' 'network={width=7}' equation.0.points=5 equation.00.points=5 condition.0.points=5 \
+    train.0.points.inside=5 'train=[{steps=1}]' 'equation.0={points=5}' equation.0.residual=u 'condition=[]' domain.y=[0,1] 'fields={v={}}' time=t; do
+    expect 2 "scaling: --set [^:]*: scaling chooses ${set%%[.= ]*}[.a-z0-9]* itself: .* file: pinn-bench --set" "$bench" "${quick[@]}" --set "$set"
+done
+expect 2 'chooses network.width itself: --axes width' "$bench" scaling --set network.width=7 -a width,depth
+expect 0 '^base +10000 +64 +4 +2 +2 ' "$bench" "${quick[@]}" --axes depth --longest 0.000001 --set network.activation=sin \
+    --set equation.0.resample=always --set network.fourier.features=8 --set train.0.steps=5 --set seed=1
 expect 2 '^cpu, base case: precision = "tf32"' "$bench" "${quick[@]}" --set precision=tf32
 expect 0 '^0$' sh -c "'$bench' ${quick[*]} --set precision=tf32 2>/dev/null | wc -c"
 timeout -s INT 1 "$bench" scaling --executors cpu >/dev/null 2>&1

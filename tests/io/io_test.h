@@ -58,6 +58,16 @@ __attribute__((unused)) static void write_text(const char *path, const char *tex
     ck_assert_int_eq(fclose(file), 0);
 }
 
+/* The whole file; the caller frees it. */
+__attribute__((unused)) static char *read_bytes(const char *path, size_t *length) {
+    FILE *file = fopen(path, "r");
+    char *bytes = malloc(1 << 20);
+    ck_assert_ptr_nonnull(file);
+    *length = fread(bytes, 1, 1 << 20, file);
+    fclose(file);
+    return bytes;
+}
+
 /* Writes beyond this size fail with EFBIG, as a full disk fails with ENOSPC; 0 = no limit. No assertion may come before the limit
  * is lifted: Check writes each to a file. */
 __attribute__((unused)) static void limit_file_size(rlim_t bytes) {
@@ -89,6 +99,21 @@ __attribute__((unused)) static long read_column(hid_t file, const char *name, do
     if (good) return (long)length;
     free(*out);
     return -1;
+}
+
+static inline herr_t count_times(hid_t file, const char *name, const H5O_info_t *info, void *count) {
+    (void)file, (void)name;
+    if (info->atime || info->mtime || info->ctime || info->btime) ++*(int *)count;
+    return 0;
+}
+
+/* Objects of a file that keep a time. */
+__attribute__((unused)) static int objects_with_times(const char *path) {
+    int count = 0;
+    hid_t file = open_plain(path, H5F_ACC_RDONLY);
+    ck_assert_int_ge(H5Ovisit1(file, H5_INDEX_NAME, H5_ITER_NATIVE, count_times, &count), 0);
+    H5Fclose(file);
+    return count;
 }
 
 /* Two coordinates, a hidden layer of 3, one field, four Fourier numbers: 2*3 + 3 + 3*1 + 1 = 13 parameters. */

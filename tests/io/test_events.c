@@ -61,6 +61,7 @@ START_TEST(appended_rows_are_there) {
     ck_ok(append_rows(events, 1501, 7));
     ck_ok(pn_events_close(events));
     ck_assert_int_eq(check_file(path, H5F_ACC_RDONLY, true), 1508);
+    ck_assert_int_eq(objects_with_times(path), 0);
     hid_t file = open_plain(path, H5F_ACC_RDONLY), set = H5Dopen2(file, "/events/step", H5P_DEFAULT), type = H5Dget_type(set);
     ck_assert(H5Tequal(type, H5T_STD_I64LE) > 0);
     ck_assert(!is_there(in_directory("events.h5.tmp")));

@@ -67,6 +67,38 @@ START_TEST(solutions_are_references) {
 }
 END_TEST
 
+/* "The same bits" can be seen with cmp: no time of writing, and no gap that holds what was in memory before. */
+START_TEST(equal_solutions_are_equal_files) {
+    const char *path[] = {in_directory("one.h5"), in_directory("other.h5")};
+    const size_t grid[] = {NX, NT};
+    double coordinate[2 * POINTS], field[2 * POINTS], reference[2 * POINTS];
+    char *bytes[2];
+    size_t length[2];
+    fill_grid(coordinate, field, reference);
+    const pn_solution s = {.coordinates = 2,
+                           .fields = 2,
+                           .points = POINTS,
+                           .coordinate_name = coordinates,
+                           .field_name = fields,
+                           .grid = grid,
+                           .coordinate = coordinate,
+                           .field = field,
+                           .reference = reference};
+    for (int i = 0; i < 2; i++) {
+        char *stain = malloc(2 << 20);
+        memset(stain, i ? 0xaa : 0x55, 2 << 20);
+        free(stain);
+        ck_ok(pn_solution_write(path[i], &s));
+        ck_assert_int_eq(objects_with_times(path[i]), 0);
+        bytes[i] = read_bytes(path[i], &length[i]);
+    }
+    ck_assert_uint_eq(length[0], length[1]);
+    ck_assert_mem_eq(bytes[0], bytes[1], length[0]);
+    free(bytes[0]);
+    free(bytes[1]);
+}
+END_TEST
+
 START_TEST(solutions_say_what_they_are) {
     enum { LONG = 100000 };
     const char *path = in_directory("solution.h5");
@@ -384,6 +416,7 @@ int main(void) {
     tcase_add_checked_fixture(test, make_test_directory, remove_test_directory);
     tcase_set_timeout(test, 120);
     tcase_add_loop_test(test, solutions_are_references, 0, 2);
+    tcase_add_test(test, equal_solutions_are_equal_files);
     tcase_add_test(test, solutions_say_what_they_are);
     tcase_add_test(test, wrong_solutions_are_refused);
     tcase_add_test(test, number_types_are_converted);

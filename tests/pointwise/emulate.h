@@ -13,7 +13,7 @@ typedef void emulated_kernel(unsigned blocks, const void *parameter);
 
 static const char emulate_preamble[] =
     "#include <math.h>\n#include <string.h>\n#include <ucontext.h>\n"
-    "#define __device__\n#define __global__\n#define __forceinline__ inline\n#define __grid_constant__\n#define __launch_bounds__(n)\n"
+    "#define __device__\n#define __global__\n#define __forceinline__ inline\n#define __grid_constant__\n#define __launch_bounds__(...)\n"
     "#define __shared__ static\n"
     "static struct { unsigned x; } threadIdx, blockIdx;\n"
     "static ucontext_t scheduler, thread[256];\nstatic bool done[256];\nstatic char stack[256][16384];\n"

@@ -224,6 +224,7 @@ START_TEST(cache_keeps_and_checks) {
     for (size_t i = 0; i < sizeof code; i++) code[i] = (char)(i * 7);
     make_cache();
     ck_assert(!pn_cache_find("key", &found, &bytes));
+    ck_assert(pn_cache_can_keep() && cached_files(path) == 0); /* it leaves nothing */
     pn_cache_keep("key", code, sizeof code);
     ck_assert(pn_cache_find("key", &found, &bytes));
     ck_assert_uint_eq(bytes, sizeof code);
@@ -264,8 +265,10 @@ START_TEST(cache_may_be_unusable) {
     unsetenv("XDG_CACHE_HOME");
     unsetenv("HOME");
     ck_assert(!pn_cache_tell_trouble(line));
+    if (_i % 2) ck_assert(!pn_cache_can_keep()); /* the first to find out, or not */
     pn_cache_keep("key", "code", 4);
     pn_cache_keep("other", "code", 4);
+    ck_assert(!pn_cache_can_keep());
     ck_assert(!pn_cache_find("key", &found, &bytes));
     ck_assert(pn_cache_tell_trouble(line));
     ck_assert_msg(strstr(line, unusable[_i].reason) && strstr(line, "PINN_CACHE"), "%s", line);
