@@ -31,7 +31,7 @@ static pinn_status choose_device(const pinn_options *options, pinn_context_optio
     if (mode && strcmp(mode, "eager") == 0)
         on_gpu = PINN_EXECUTOR_EAGER;
     else if (mode && *mode && strcmp(mode, "graph") != 0)
-        return pn_fail(PINN_CONFIG, "PINN_GRAPH is \"%s\"; it may be \"graph\" or \"eager\"", mode);
+        return pn_fail(PINN_CONFIG, "%s is \"%s\"; it may be \"graph\" or \"eager\"", options->executor ? "the option \"executor\"" : "PINN_GRAPH", mode);
     long ordinal = 0;
     if (strcmp(device, "cpu") == 0 || (strcmp(device, "auto") == 0 && (options->compile_for || pinn_device_count() == 0))) {
         out->executor = PINN_EXECUTOR_CPU;
