@@ -197,7 +197,8 @@ static pinn_status plan_sets(const pinn_training *training, pn_text *plan) {
                        set->fixed ? "fixed" : "new at every step", problem->fields == 1 ? "the field" : "every field f");
         for (size_t c = 0; c < set->layout.count && c < PLAN_LIST; c++) {
             pn_text_string(plan, c ? ", " : " ");
-            pn_channel_print(&set->layout.channel[c], problem->fields == 1 ? problem->field_name[0] : "f", problem->coordinate_name, plan);
+            pn_channel_print(&set->layout, &set->layout.channel[c], problem->fields == 1 ? problem->field_name[0] : "f", problem->coordinate_name,
+                             problem->time, plan);
         }
         if (set->layout.count > PLAN_LIST) pn_text_printf(plan, " ... (%zu in all)", set->layout.count);
         pn_text_string(plan, "\n");

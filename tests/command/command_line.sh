@@ -77,6 +77,8 @@ expect 0 'recorded step' "$train" --plan "${quick[@]}" "$heat"
 expect 0 '^    inside the domain$' "$train" --plan "${quick[@]}" "$heat"
 expect 0 '^    on x=min \(100 points\), x=max \(100 points\)$' "$train" --plan "${quick[@]}" "$heat"
 expect 0 '^    on t=min$' "$train" --plan "${quick[@]}" "$heat"
+expect 0 'channels of the field: u, u_x, u_t, u_tt - 4\*u_xx$' "$train" --plan --device cpu --set constants.c=2 "$source/configs/wave.toml"
+expect 0 'channels of the field: u, u_x, u_y, lap\(u\)$' "$train" --plan --device cpu "$source/configs/poisson2d.toml"
 expect 0 '^    on x=0\.25 \(1 point\), t=max \(2 points\)$' "$train" --plan "${quick[@]}" --set 'condition.0.on=["x=1/4", "t=max"]' --set condition.0.points=3 --set 'domain.x=[0, 2]' "$heat"
 huge=(--device cpu --set precision=float64 --set equation.0.points=100000 --set network.width=46000 --set network.depth=2) # over a terabyte
 expect 0 'in all +[0-9]{13,} bytes of the [0-9]+ there are' "$train" --plan "${huge[@]}" "$heat"
