@@ -41,7 +41,7 @@ static const char *const decays[] = {"constant", "exponential", "cosine", NULL};
         {kind ".#.residual.*", STRING, NULL, false, ANY}, {kind ".#.points", INTEGER, NULL, true, FROM(1, MAX_POINTS),             \
          .store = PN_STORE_SIZE, .offset = SET(points), .help = "Number of points drawn, in total over all faces: at least one a face"},                \
         {kind ".#.weight", NUMBER | TABLE, "1", false, NOT_NEGATIVE,                                                               \
-         .help = "Factor of the loss (mean of residual^2), or a table of factors by residual name"},                               \
+         .help = "Factor of the loss (mean of residual^2), or a table of factors by residual name; those it does not name weigh 1"},                               \
         {kind ".#.weight.*", NUMBER, NULL, false, NOT_NEGATIVE},                                                                   \
         {kind ".#.resample", STRING, "always", false, ANY, .choices = resamples, PN_STORE_CHOICE, SET(resample),                              \
          "`always`: new points each step; `never`: the points of the first step stay"}
