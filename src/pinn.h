@@ -97,7 +97,8 @@ typedef struct pinn_result {
 void pinn_training_result(const pinn_training *training, pinn_result *out);
 /* One JSON object with the fields above; `status` decides its "status" and "error". Owned by the caller (free()). */
 pinn_status pinn_training_json(const pinn_training *training, pinn_status status, char **out);
-/* What would run: sizes, planes, memory, channels a set carries, operations a step, the recorded graph. Owned by the caller (free()). */
+/* What would run: sizes, planes, memory, channels a set carries, operations a step, the recorded graph; of several phases a list, and the rest of
+ * the present one, with plan_only the one that needs the most. Owned by the caller (free()). Errors also: BAD_ARGUMENT after a failed run. */
 pinn_status pinn_training_plan(const pinn_training *training, char **out);
 
 /* Measures the promising tiles of a GPU's network pass, and the layered pass, each over the steps of the longest phase, and gives the fastest

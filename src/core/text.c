@@ -74,6 +74,16 @@ void pn_text_number(pn_text *text, double value) {
     pn_text_string(text, decimal);
 }
 
+void pn_text_bytes(pn_text *text, size_t bytes) {
+    static const char *const unit[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    enum { UNITS = sizeof unit / sizeof unit[0] };
+    size_t u = 0;
+    double value = (double)bytes / 1024;
+    for (; value >= 1023.95 && u + 1 < UNITS; u++) value /= 1024; /* what would be printed as 1024.0 */
+    pn_text_printf(text, "%zu byte%s", bytes, bytes == 1 ? "" : "s");
+    if (bytes >= 1024) pn_text_printf(text, " (%.1f %s)", value, unit[u]);
+}
+
 size_t pn_text_utf8(const char *text, unsigned *code) {
     static const struct {
         unsigned char mask, mark;

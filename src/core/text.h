@@ -25,6 +25,8 @@ void pn_text_printf(pn_text *text, const char *format, ...) __attribute__((forma
 void pn_text_vprintf(pn_text *text, const char *format, va_list list);
 /* Shortest decimal that reads back as exactly `value` (%.17g at worst); inf and nan as "inf", "-inf", "nan". */
 void pn_text_number(pn_text *text, double value);
+/* "862832 bytes (842.6 KiB)": without the unit where it says nothing more. */
+void pn_text_bytes(pn_text *text, size_t bytes);
 /* Bytes of the UTF-8 character at `text` (RFC 3629: no overlong forms, no surrogates) and, through `code`, its number; 0 when the bytes
  * there are none. Reads no further than a zero byte. */
 size_t pn_text_utf8(const char *text, unsigned *code);

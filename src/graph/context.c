@@ -146,7 +146,7 @@ void *pinn_context_stream(const pinn_context *context) { return context->stream;
 void *pinn_context_blas(const pinn_context *context) { return context->blas; }
 int pinn_context_multiprocessors(const pinn_context *context) { return context->multiprocessors; }
 
-void pn_context_plan(pinn_context *context) { context->plans = true; }
+void pn_context_plan(pinn_context *context, bool plans) { context->plans = plans; }
 bool pn_context_plans(const pinn_context *context) { return context->plans; }
 size_t pn_context_bytes(const pinn_context *context) { return context->plane_bytes; }
 size_t pn_context_memory(const pinn_context *context) { return context->memory; }

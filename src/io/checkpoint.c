@@ -234,11 +234,14 @@ pinn_status pn_checkpoint_read(const char *path, pn_checkpoint *checkpoint, char
     return status;
 }
 
-pinn_status pn_checkpoint_read_config(const char *path, char **config) {
+pinn_status pn_checkpoint_read_config(const char *path, char **config, uint64_t *phase) {
     pn_hdf5 file = {0};
+    uint64_t found = 0;
     pn_hdf5_enter();
     pinn_status status = open_checkpoint(path, &file);
+    if (status == PINN_OK && phase) status = pn_hdf5_get(&file, "step/phase", H5T_NATIVE_UINT64, 0, NULL, &found);
     if (status == PINN_OK) status = pn_hdf5_get_text_dataset(&file, "config", config);
+    if (status == PINN_OK && phase) *phase = found;
     pn_hdf5_close(file.id);
     pn_hdf5_leave();
     return status;

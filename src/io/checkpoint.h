@@ -38,7 +38,7 @@ pinn_status pn_checkpoint_write(const char *path, const pn_checkpoint *checkpoin
  * names and shapes against `network` and the precision. `config` and `machine` are returned as owned strings (pn_free; NULL = not
  * wanted). IO errors name the file and what is missing. Nothing is written unless all of it was read. */
 pinn_status pn_checkpoint_read(const char *path, pn_checkpoint *checkpoint, char **config, char **machine);
-/* Only the stored config text (owned, pn_free), to compare before a network exists. */
-pinn_status pn_checkpoint_read_config(const char *path, char **config);
+/* Only the stored config text (owned, pn_free) and the phase it stands in (NULL = not wanted), to compare before a network exists. */
+pinn_status pn_checkpoint_read_config(const char *path, char **config, uint64_t *phase);
 
 #endif

@@ -322,7 +322,7 @@ static pinn_status is_edited(const pn_run *run, const pn_text *text, bool *edite
     PN_TRY(pn_text_read_file(&found, run->config_path, MOST_CONFIG_BYTES));
     *edited = strcmp(pn_text_get(&found), pn_text_get(text)) != 0;
     if (!*edited) goto fail;
-    PN_TRY(pn_checkpoint_read_config(run->checkpoint_path, &stored));
+    PN_TRY(pn_checkpoint_read_config(run->checkpoint_path, &stored, NULL));
     config_text(stored, &before);
     PN_TRY(pn_text_check(&before));
     *edited = strcmp(pn_text_get(&found), pn_text_get(&before)) != 0;

@@ -45,8 +45,9 @@ double pn_power_of_two(double size);
 pn_layout pn_layout_carried(const pn_layout *layout, const double *unit);
 /* The factor of a channel of `layout`, the one in the coordinates' own units. */
 double pn_channel_factor(const pn_layout *layout, const pn_channel *channel, const double *unit);
-/* "u_xxt", "lap(u)" with the coordinates' names; `names` has layout->coordinates entries. */
-void pn_channel_print(const pn_channel *channel, const char *field, const char *const *names, pn_text *out);
+/* A channel of `layout` as an expression has it: "u_xxt"; "lap(u)" where that is the sum over all coordinates but `time` (-1: there is none),
+ * else the sum, "u_tt - 4*u_xx", cut when long. `names` has layout->coordinates entries. */
+void pn_channel_print(const pn_layout *layout, const pn_channel *channel, const char *field, const char *const *names, int time, pn_text *out);
 /* The channel one order up: `channel` differentiated once more by coordinate i. Its order must be < PN_MAX_ORDER. */
 pn_channel pn_channel_derivative(const pn_channel *channel, unsigned i);
 

@@ -145,9 +145,41 @@ pn_layout pn_layout_carried(const pn_layout *layout, const double *unit) {
     return carried;
 }
 
-void pn_channel_print(const pn_channel *channel, const char *field, const char *const *names, pn_text *out) {
-    if (channel->laplacian) {
+/* Every coordinate but time with the coefficient 1: what `lap` means in an expression. */
+static bool is_laplacian(const pn_layout *layout, int time) {
+    for (size_t i = 0; i < layout->coordinates; i++)
+        if (layout->laplacian[i] != ((int)i == time ? 0 : 1)) return false;
+    return true;
+}
+
+/* "u_tt - 4*u_xx": what is added before what is subtracted, time before the other coordinates. */
+static void print_sum(const pn_layout *layout, const char *field, const char *const *names, int time, pn_text *out) {
+    enum { MOST_TERMS = 8 };
+    const size_t each = layout->coordinates + 1;
+    size_t terms = 0;
+    for (size_t k = 0; k < 2 * each; k++) {
+        const bool minus = k >= each, first = k % each == 0;
+        const size_t i = first ? (size_t)time : k % each - 1;
+        if (first ? time < 0 : (int)i == time) continue;
+        const double factor = minus ? -layout->laplacian[i] : layout->laplacian[i];
+        if (factor <= 0) continue;
+        pn_text_string(out, terms == 0 ? (minus ? "-" : "") : minus ? " - " : " + ");
+        if (terms++ == MOST_TERMS) {
+            pn_text_string(out, "...");
+            return;
+        }
+        if (factor != 1) pn_text_printf(out, "%.6g*", factor);
+        pn_text_printf(out, "%s_%s%s", field, names[i], names[i]);
+    }
+}
+
+void pn_channel_print(const pn_layout *layout, const pn_channel *channel, const char *field, const char *const *names, int time, pn_text *out) {
+    if (channel->laplacian && is_laplacian(layout, time)) {
         pn_text_printf(out, "lap(%s)", field);
+        return;
+    }
+    if (channel->laplacian) {
+        print_sum(layout, field, names, time, out);
         return;
     }
     pn_text_string(out, field);

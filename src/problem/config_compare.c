@@ -120,12 +120,20 @@ static const entry *find(const flat *f, const char *key) {
     return NULL;
 }
 
+/* "train.2.points.heat" of a phase after this one. */
+static bool is_later_points(const char *key, uint64_t phase) {
+    unsigned long long of = 0;
+    int length = 0;
+    return sscanf(key, "train.%llu.points.%n", &of, &length) == 1 && length && of > phase;
+}
+
 /* What a resumed run may change. */
-static bool free_to_change(const entry *old, const entry *new, const flat *f, const flat *g) {
+static bool free_to_change(const entry *old, const entry *new, const flat *f, const flat *g, uint64_t phase) {
     const char *key = old ? old->key : new->key;
     if (strncmp(key, "stop.", 5) == 0 || strncmp(key, "output.", 7) == 0 || strncmp(key, "reference.", 10) == 0 || strcmp(key, "title") == 0 ||
         strcmp(key, "tiles") == 0)
         return true;
+    if (is_later_points(key, phase)) return true;
     char steps[48];
     snprintf(steps, sizeof steps, "train.%zu.steps", f->phases - 1);
     return old && new && f->phases == g->phases && strcmp(key, steps) == 0 && new->integer >= old->integer;
@@ -135,17 +143,17 @@ static void report(const entry *old, const entry *new, pn_text *out) {
     pn_text_printf(out, "%s: %s -> %s\n", old ? old->key : new->key, old ? old->value : "(absent)", new ? new->value : "(absent)");
 }
 
-pinn_status pn_config_compare(const char *resolved_old, const char *resolved_new, pn_text *out) {
+pinn_status pn_config_compare(const char *resolved_old, const char *resolved_new, uint64_t phase, pn_text *out) {
     flat old = {0}, new = {0};
     pinn_status status;
     PN_TRY(flatten_text(resolved_old, &old));
     PN_TRY(flatten_text(resolved_new, &new));
     for (size_t i = 0; i < old.count; i++) {
         const entry *a = &old.item[i], *b = find(&new, a->key);
-        if ((!b || strcmp(a->value, b->value) != 0) && !free_to_change(a, b, &old, &new)) report(a, b, out);
+        if ((!b || strcmp(a->value, b->value) != 0) && !free_to_change(a, b, &old, &new, phase)) report(a, b, out);
     }
     for (size_t i = 0; i < new.count; i++)
-        if (!find(&old, new.item[i].key) && !free_to_change(NULL, &new.item[i], &old, &new)) report(NULL, &new.item[i], out);
+        if (!find(&old, new.item[i].key) && !free_to_change(NULL, &new.item[i], &old, &new, phase)) report(NULL, &new.item[i], out);
     status = pn_text_check(out);
 fail:
     flat_free(&old);

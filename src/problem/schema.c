@@ -41,7 +41,7 @@ static const char *const decays[] = {"constant", "exponential", "cosine", NULL};
         {kind ".#.residual.*", STRING, NULL, false, ANY}, {kind ".#.points", INTEGER, NULL, true, FROM(1, MAX_POINTS),             \
          .store = PN_STORE_SIZE, .offset = SET(points), .help = "Number of points drawn, in total over all faces: at least one a face"},                \
         {kind ".#.weight", NUMBER | TABLE, "1", false, NOT_NEGATIVE,                                                               \
-         .help = "Factor of the loss (mean of residual^2), or a table of factors by residual name"},                               \
+         .help = "Factor of the loss (mean of residual^2), or a table of factors by residual name; those it does not name weigh 1"},                               \
         {kind ".#.weight.*", NUMBER, NULL, false, NOT_NEGATIVE},                                                                   \
         {kind ".#.resample", STRING, "always", false, ANY, .choices = resamples, PN_STORE_CHOICE, SET(resample),                              \
          "`always`: new points each step; `never`: the points of the first step stay"}
@@ -153,7 +153,7 @@ const pn_key pn_schema[] = {
     {"output.events", INTEGER, "100", false, FROM(1, MAX_STEPS), .store = PN_STORE_U64, .offset = CONFIG(output.events),
      .help = "Steps between two rows of `events.h5`"},
     {"output.checkpoint", INTEGER, "1000", false, FROM(0, MAX_STEPS), .store = PN_STORE_U64, .offset = CONFIG(output.checkpoint),
-     .help = "Steps between two checkpoints; 0 = only at the end"},
+     .help = "Steps between two checkpoints, besides the one at the end of every `[[train]]`; 0 = only those"},
     {"output.evaluate", TABLE, NULL, false, ANY, .help = "The fixed set of points on which errors are measured"},
     {"output.evaluate.points", INTEGER | ARRAY, NULL, false, FROM(1, 1e8),
      .help = "A grid, `[101, 101]`: at least 2 points for each coordinate; or one number of random points. Default: `[1001]`, `[101, 101]`, `[21, 21, 21]`, `10000` "

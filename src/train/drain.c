@@ -125,15 +125,15 @@ fail:
     return status;
 }
 
-static pinn_status compare_configs(const pinn_training *training, const char *path, const char *stored) {
+static pinn_status compare_configs(const pinn_training *training, const char *path, const char *stored, uint64_t phase) {
     pn_text differences = {0};
     pinn_status status;
-    PN_TRY(pn_config_compare(stored, pn_text_get(&training->resolved), &differences));
+    PN_TRY(pn_config_compare(stored, pn_text_get(&training->resolved), phase, &differences));
     PN_TRY(pn_text_check(&differences));
     if (differences.length)
         status = pn_fail(PINN_CONFIG,
-                         "%s was trained under another configuration; only title, tiles, [stop], [output], [reference] and more steps may change on --resume. "
-                         "These keys differ:\n%sGive the same --set and --seed again, or resume from %s/config.toml",
+                         "%s was trained under another configuration; only title, tiles, [stop], [output], [reference], more steps and points of later phases may "
+                         "change on --resume. These keys differ:\n%sGive the same --set and --seed again, or resume from %s/config.toml",
                          path, differences.data, training->directory);
 fail:
     pn_text_free(&differences);
@@ -189,12 +189,13 @@ pinn_status pn_training_resume(pinn_training *training) {
     size_t bytes = pn_real_bytes(training->config->real), count = training->network->parameters;
     pn_text path = {0};
     char *stored = NULL;
+    uint64_t phase = 0;
     pn_checkpoint checkpoint = {.real = training->config->real, .network = training->network};
     pinn_status status;
     pn_text_printf(&path, "%s/checkpoint.h5", training->directory);
     PN_TRY(pn_text_check(&path));
-    PN_TRY(pn_checkpoint_read_config(path.data, &stored));
-    PN_TRY(compare_configs(training, path.data, stored));
+    PN_TRY(pn_checkpoint_read_config(path.data, &stored, &phase));
+    PN_TRY(compare_configs(training, path.data, stored, phase));
     PN_TRY(pn_tiles_resume(training, stored));
     checkpoint.parameters = pn_allocate(count, bytes);
     checkpoint.moments = pn_allocate(2 * count, bytes);

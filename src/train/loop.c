@@ -53,14 +53,28 @@ fail:
     return status;
 }
 
+/* What is safe, and how to go on. */
+static pinn_status blame_phase(const pinn_training *training, pinn_status status) {
+    const bool room = status == PINN_NO_MEMORY || status == PINN_REFUSED;
+    const unsigned long long step = (unsigned long long)training->step;
+    pn_fail_within(status, "[[train]] %zu of %zu cannot begin", training->phase + 1, training->config->phase_count);
+    if (room) pn_fail(status, "%s; pinn-train --plan tells what takes how much", pinn_error_message());
+    if (!training->run) return status;
+    return pn_fail(status, "%s; the checkpoint of step %llu is safe: --resume goes on from it%s", pinn_error_message(), step,
+                   room ? ", and that phase may have other points then" : "");
+}
+
+/* The checkpoint comes first: a phase that cannot begin then costs no step. */
 static pinn_status next_phase(pinn_training *training) {
     const uint64_t none = 0;
     pinn_status status;
+    PN_TRY(pn_checkpoint_now(training));
     training->phase_step = 0;
     pn_note(training, "[[train]] %zu of %zu begins at step %llu", training->phase + 2, training->config->phase_count,
             (unsigned long long)training->step);
     PN_TRY(pinn_plane_write(training->words, offsetof(pn_words, phase_step), &none, sizeof none));
-    PN_TRY(pn_phase_begin(training, training->phase + 1));
+    status = pn_phase_begin(training, training->phase + 1);
+    if (status != PINN_OK) blame_phase(training, status);
 fail:
     return status;
 }

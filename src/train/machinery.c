@@ -1,5 +1,6 @@
 /* What a step is made of: the point sets' planes, sampler, network pass and step nodes, and their recording. */
 #include "core/tiles.h"
+#include "graph/plan.h"
 #include "pointwise/program.h"
 #include "train/training.h"
 
@@ -138,6 +139,7 @@ pinn_status pn_candidate_create(pinn_training *training, pn_pass **out) { return
 pinn_status pn_machinery_create(pinn_training *training) {
     pn_machinery *m = &training->machinery;
     const pn_problem *problem = training->problem;
+    const size_t before = pn_context_bytes(training->context);
     size_t *offset = pn_allocate(problem->sets, sizeof *offset);
     pinn_status status;
     if (!offset) return PN_NO_MEMORY("the point sets");
@@ -165,6 +167,7 @@ pinn_status pn_machinery_create(pinn_training *training) {
                                .weight = m->weight,
                                .ring = training->ring};
     PN_TRY(pn_step_create(&spec, &m->step));
+    m->bytes = pn_context_bytes(training->context) - before;
 fail:
     pn_free(offset);
     if (status != PINN_OK) pn_machinery_destroy(m);

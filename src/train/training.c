@@ -93,10 +93,11 @@ static pinn_status choose_lowering(pinn_training *training, const pinn_options *
     return PINN_OK;
 }
 
-/* A first build is what every run begins with; only building again is worth a line. */
+/* A first build is what every run begins with; only building again is worth a line, and in a plan it is not. */
 static void context_message(void *user, const char *line) {
     static const char first[] = "first build";
     size_t length = strlen(line);
+    if (((const pinn_training *)user)->check_only) return;
     if (length < sizeof first || strcmp(line + length - (sizeof first - 1), first) != 0) pn_note(user, "%s", line);
 }
 
@@ -236,7 +237,7 @@ static pinn_status create_device_side(pinn_training *training, const pinn_contex
     const double start = pn_clock();
     PN_TRY(pinn_context_create(options, &training->context));
     training->start_context = pn_clock() - start;
-    if (training->check_only) pn_context_plan(training->context);
+    if (training->check_only) pn_context_plan(training->context, true);
     training->unroll = options->executor == PINN_EXECUTOR_CPU ? 1 : PN_GPU_UNROLL;
     training->longest = PN_LONGEST_CHUNK;
     PN_TRY(create_state(training));
@@ -354,8 +355,9 @@ pinn_status pinn_training_create(const pinn_options *options, pinn_training **ou
     const bool resumes = options->resume && training->directory;
     if (resumes) PN_TRY(pn_training_resume(training));
     PN_TRY(pn_phase_begin(training, training->phase)); /* what cannot fit fails here, before parameters are drawn */
-    if (!resumes && !training->check_only) PN_TRY(initialise_parameters(training));
     PN_TRY(pn_tiles_settle(training));
+    PN_TRY(pn_phases_check(training));
+    if (!resumes && !training->check_only) PN_TRY(initialise_parameters(training));
     PN_TRY(describe_machine(training));
     PN_TRY(pn_training_record_evaluation(training));
     PN_TRY(pn_drain_create(training));
@@ -401,5 +403,7 @@ void pinn_training_destroy(pinn_training *t) {
     pn_free(t->row);
     pn_free(t->relative_l2);
     pn_free(t->term_name);
+    pn_free(t->phase_points);
+    pn_free(t->phase_size);
     pn_free(t);
 }

@@ -2,10 +2,12 @@
  *
  *   training.c   creation and destruction: config -> problem -> network -> planes
  *   machinery.c  what depends on the point counts: sampler, passes, step nodes, and the recorded graphs
+ *   phases.c     what each phase takes, checked before the first step
  *   loop.c       phases, chunks, what the host looks at between them
  *   blame.c      where a loss that is not finite comes from
  *   drain.c      the recorded list that carries event rows and snapshots home, its host node, resuming
- *   report.c     result, JSON, plan
+ *   report.c     result, JSON
+ *   plan.c       the plan
  *   step.c       the nodes after the network pass
  *   profile.c    what each node of a step takes by itself
  *   tiles.c      who chooses the tiles of a GPU's network pass
@@ -33,7 +35,17 @@ typedef struct pn_machinery {
     pn_sampler *sampler;
     pn_pass *pass;
     pn_step *step;
+    size_t bytes; /* of all its planes */
 } pn_machinery;
+
+/* What a phase takes. */
+typedef struct pn_phase_size {
+    size_t planes, beside; /* bytes: of its machinery's planes, and of what its pass has beside them */
+    double operations;     /* floating-point, a step */
+    size_t *points;        /* [sets], in phase_points */
+    bool changed;          /* other points than in the phase before */
+    bool reached;          /* begins before last_step: else it was not measured */
+} pn_phase_size;
 
 struct pinn_training {
     /* what is asked for */
@@ -91,6 +103,8 @@ struct pinn_training {
     uint64_t stop, best_step;
     double best_loss;
     size_t phase, phases_applied; /* the present [[train]]; how many of them have set their point counts */
+    pn_phase_size *phase_size;    /* [phases], from the first that this process is to run; NULL with compile_for */
+    size_t *phase_points;         /* [phases][sets] */
     uint64_t drained;       /* event rows already handed to the writer */
     double start, seconds_before; /* monotonic time of this process's first step; training seconds of earlier processes */
     double *row;            /* [1 + row length]: the newest event row, "seconds" inserted after the step */
@@ -144,6 +158,12 @@ pinn_status pn_training_record_evaluation(pinn_training *training);
 /* Makes the machinery that the phase needs, the first time the evaluation too; writes the phase's schedule, what falls due when and the stop
  * rules into the settings and the hyper words. */
 pinn_status pn_phase_begin(pinn_training *training, size_t phase);
+/* Once the first phase is made: measures those to come, and refuses what cannot fit (NO_MEMORY). A training that only plans goes on to the phase
+ * that needs the most. */
+pinn_status pn_phases_check(pinn_training *training);
+/* What the run has in all in a phase, bytes: on a GPU its planes; on a CPU also what there is beside the planes: the passes' own, the
+ * evaluation set as it was read, and the writer's slot of a snapshot. */
+size_t pn_phase_bytes(const pinn_training *training, size_t phase);
 /* Lets the next chunks have at most `longest` steps; `plain`: exactly so many. */
 pinn_status pn_chunk_limit(pinn_training *training, uint64_t longest, bool plain);
 

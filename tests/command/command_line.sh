@@ -100,9 +100,14 @@ expect 0 'recorded step' "$train" --plan "${quick[@]}" "$heat"
 expect 0 '^    inside the domain$' "$train" --plan "${quick[@]}" "$heat"
 expect 0 '^    on x=min \(100 points\), x=max \(100 points\)$' "$train" --plan "${quick[@]}" "$heat"
 expect 0 '^    on t=min$' "$train" --plan "${quick[@]}" "$heat"
+expect 0 'channels of the field: u, u_x, u_t, u_tt - 4\*u_xx$' "$train" --plan --device cpu --set constants.c=2 "$source/configs/wave.toml"
+expect 0 'channels of the field: u, u_x, u_y, lap\(u\)$' "$train" --plan --device cpu "$source/configs/poisson2d.toml"
 expect 0 '^    on x=0\.25 \(1 point\), t=max \(2 points\)$' "$train" --plan "${quick[@]}" --set 'condition.0.on=["x=1/4", "t=max"]' --set condition.0.points=3 --set 'domain.x=[0, 2]' "$heat"
+expect 0 'network   [0-9]+ parameters: 3 hidden layers and the last one$' "$train" --plan "${quick[@]}" "$heat"
+expect 1 '' sh -c '"$@" 2>&1 | grep "phases"' sh "$train" --plan "${quick[@]}" "$heat" # there is but one
+expect 1 '' sh -c '"$@" 2>&1 | grep "pinn-train: graph"' sh "$train" --plan "${quick[@]}" --set 'train=[{steps=1}, {steps=1, points={heat=4000}}]' "$heat"
 huge=(--device cpu --set precision=float64 --set equation.0.points=100000 --set network.width=46000 --set network.depth=2) # over a terabyte
-expect 0 'in all +[0-9]{13,} bytes of the [0-9]+ there are' "$train" --plan "${huge[@]}" "$heat"
+expect 0 'in all +[0-9]{13,} bytes \([0-9.]+ TiB\) of the [0-9]+ bytes \([0-9.]+ .iB\) there are' "$train" --plan "${huge[@]}" "$heat"
 expect 0 'does not fit +the most is the partial gradients and losses, by network.width and network.depth' "$train" --plan "${huge[@]}" "$heat"
 expect 2 'heat.toml: the network has [0-9]+ parameters, at most 2\^31 - 1 can be trained: network.width' "$train" --plan "${huge[@]}" --set network.width=65536 "$heat"
 [ -e runs ] && { echo "FAILED: --plan wrote runs/"; failures=$((failures + 1)); }

@@ -319,12 +319,34 @@ START_TEST(nearest_names) {
 }
 END_TEST
 
+START_TEST(bytes_have_a_unit) {
+    static const struct {
+        size_t bytes;
+        const char *text;
+    } cases[] = {{0, "0 bytes"},
+                 {1, "1 byte"},
+                 {1023, "1023 bytes"},
+                 {1024, "1024 bytes (1.0 KiB)"},
+                 {862832, "862832 bytes (842.6 KiB)"},
+                 {1048575, "1048575 bytes (1.0 MiB)"},
+                 {2000000256, "2000000256 bytes (1.9 GiB)"},
+                 {SIZE_MAX, "18446744073709551615 bytes (16.0 EiB)"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        pn_text text = {0};
+        pn_text_bytes(&text, cases[i].bytes);
+        ck_assert_str_eq(pn_text_get(&text), cases[i].text);
+        pn_text_free(&text);
+    }
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("core");
     TCase *tests = tcase_create("core");
     tcase_set_timeout(tests, 60);
     tcase_add_test(tests, numbers_read_back);
     tcase_add_test(tests, numbers_are_short);
+    tcase_add_test(tests, bytes_have_a_unit);
     tcase_add_loop_test(tests, characters_are_decoded, 0, sizeof characters / sizeof *characters);
     tcase_add_test(tests, quoted_texts);
     tcase_add_test(tests, memory_fails_once);

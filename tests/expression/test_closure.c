@@ -37,19 +37,19 @@ static const closure_case cases[] = {
      "u u_x u_y u_t lap(u)",
      {1, 1, 0}},
     {"different viscosities", XY, {"u", "v"}, {"lap(u) + v", "-7*lap(v) + u"}, "u u_x u_y lap(u)", {1, 1}},
-    {"anisotropic", XY, {"u"}, {"2*u_xx + u_yy"}, "u u_x u_y lap(u)", {2, 1}},
-    {"anisotropic, scaled", XY, {"u"}, {"x*(u_yy/2 - 1.5*u_xx)"}, "u u_x u_y lap(u)", {-3, 1}},
-    {"wave", XT, {"u"}, {"u_tt - 4*u_xx"}, "u u_x u_t lap(u)", {-4, 1}},
+    {"anisotropic", XY, {"u"}, {"2*u_xx + u_yy"}, "u u_x u_y 2*u_xx + u_yy", {2, 1}},
+    {"anisotropic, scaled", XY, {"u"}, {"x*(u_yy/2 - 1.5*u_xx)"}, "u u_x u_y u_yy - 3*u_xx", {-3, 1}},
+    {"wave", XT, {"u"}, {"u_tt - 4*u_xx"}, "u u_x u_t u_tt - 4*u_xx", {-4, 1}},
     {"divergence form", XY, {"u"}, {"d(exp(x)*u_x, x) + d(exp(x)*u_y, y)"}, "u u_x u_y lap(u)", {1, 1}},
     {"variable factor", XY, {"u"}, {"(1 + u^2)*u_xx + u_yy*(u^2 + 1)"}, "u u_x u_y lap(u)", {1, 1}},
-    {"factor in a quotient", XY, {"u"}, {"2*u_xx/x + u_yy/x"}, "u u_x u_y lap(u)", {2, 1}},
+    {"factor in a quotient", XY, {"u"}, {"2*u_xx/x + u_yy/x"}, "u u_x u_y 2*u_xx + u_yy", {2, 1}},
     {"laplacian of a function", XY, {"u"}, {"lap(u^2)"}, "u u_x u_y lap(u)", {1, 1}},
     {"nonlinear in the sum", XY, {"u"}, {"(u_xx + u_yy)^2 - 1"}, "u u_x u_y lap(u)", {1, 1}},
     {"magnitude of the sum", XY, {"u"}, {"abs(u_xx + u_yy) - 1"}, "u u_x u_y lap(u)", {1, 1}},
     {"time left plain", XYT, {"u"}, {"u*u_tt - lap(u)"}, "u u_x u_y u_t u_tt lap(u)", {1, 1, 0}},
-    {"two of three", XYZ, {"u"}, {"u_xx + u_yy + x*u_zz"}, "u u_x u_y u_z u_zz lap(u)", {1, 1, 0}},
+    {"two of three", XYZ, {"u"}, {"u_xx + u_yy + x*u_zz"}, "u u_x u_y u_z u_zz u_xx + u_yy", {1, 1, 0}},
     {"with a mixed derivative", XY, {"u"}, {"u_xx + u_yy + u_xy"}, "u u_x u_y u_xy lap(u)", {1, 1}},
-    {"one of three needed elsewhere", XYZ, {"u"}, {"lap(u) + u_xxy"}, "u u_x u_y u_z u_xx u_xy u_xxy lap(u)", {0, 1, 1}},
+    {"one of three needed elsewhere", XYZ, {"u"}, {"lap(u) + u_xxy"}, "u u_x u_y u_z u_xx u_xy u_xxy u_yy + u_zz", {0, 1, 1}},
     {"only one field has a laplacian", XY, {"u", "v"}, {"lap(u) + v_x", "v_y"}, "u u_x u_y lap(u)", {1, 1}},
     {"monge-ampere", XY, {"u"}, {"u_xx*u_yy - 1"}, "u u_x u_y u_xx u_yy", {0}},
     {"sum and product", XY, {"u"}, {"u_xx + u_yy + u_xx*u_yy"}, "u u_x u_y u_xx u_yy", {0}},
@@ -76,7 +76,7 @@ static void check_channels(const closure_case *test, const pn_layout *layout) {
     pn_text text = {0};
     for (size_t c = 0; c < layout->count; c++) {
         if (c) pn_text_string(&text, " ");
-        pn_channel_print(&layout->channel[c], "u", test->coordinates, &text);
+        pn_channel_print(layout, &layout->channel[c], "u", test->coordinates, test->time, &text);
     }
     ck_assert_str_eq(pn_text_get(&text), test->channels);
     pn_text_free(&text);
@@ -132,7 +132,7 @@ START_TEST(closure_carries_what_is_needed) {
         ck_assert_msg(fabs(x - y) <= 1e-12 * (1 + fabs(x)), "residual %zu: %.17g became %.17g", r, x,
                       y); /* tens of operations near 1 */
     }
-    if (!strstr(test->channels, "lap"))
+    if (!layout.channel[layout.count - 1].laplacian)
         for (size_t r = 0; r < count; r++) ck_assert_uint_eq(before[r], after[r]);
     pn_layout_free(&layout);
     world_close(&w);

@@ -273,7 +273,7 @@ START_TEST(plans_take_no_memory) {
     pinn_graph *planned = NULL;
     pinn_plane *from = NULL, *to = NULL, *view = NULL;
     char *text = NULL, byte = 1;
-    pn_context_plan(plan);
+    pn_context_plan(plan, true);
     ck_assert(pn_context_plans(plan));
     OK(pinn_plane_create(plan, "from", PINN_DEVICE, bytes, &from));
     OK(pinn_plane_create(plan, "to", PINN_PINNED, bytes, &to));
@@ -295,6 +295,14 @@ START_TEST(plans_take_no_memory) {
     free(text);
     pinn_graph_destroy(planned);
     pinn_plane_destroy(view);
+    pinn_plane_destroy(to);
+    ck_assert_uint_eq(pn_context_bytes(plan), bytes);
+    pn_context_plan(plan, false); /* what is made now is there */
+    OK(pinn_plane_create(plan, "to", PINN_DEVICE, 1, &to));
+    OK(pinn_plane_write(to, 0, &byte, 1));
+    byte = 0;
+    OK(pinn_plane_read(to, 0, &byte, 1));
+    ck_assert_int_eq(byte, 1);
     pinn_plane_destroy(to);
     ck_assert_uint_eq(pn_context_bytes(plan), bytes);
     pinn_plane_destroy(from);

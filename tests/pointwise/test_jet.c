@@ -42,7 +42,7 @@ static const char *const names[] = {"x", "y", "z"};
 static void check_layout(const pn_layout *layout, const char *expected) {
     pn_text text = {0};
     for (size_t c = 0; c < layout->count; c++) {
-        pn_channel_print(&layout->channel[c], "u", names, &text);
+        pn_channel_print(layout, &layout->channel[c], "u", names, -1, &text);
         pn_text_string(&text, " ");
         ck_assert_int_eq(pn_layout_find(layout, &layout->channel[c]), (int)c);
     }
@@ -71,11 +71,11 @@ START_TEST(layouts_are_closed_downward) {
 
     const pn_channel sum[] = {laplacian_channel, channel("xy")};
     ck_assert_int_eq(pn_layout_create(3, sum, 2, a, &other), PINN_OK);
-    check_layout(&other, "u u_x u_y u_z u_xy lap(u) ");
+    check_layout(&other, "u u_x u_y u_z u_xy u_xx + 2*u_zz ");
     ck_assert(!pn_layout_equal(&layout, &other));
     pn_layout_free(&other);
     ck_assert_int_eq(pn_layout_create(3, sum, 1, a, &other), PINN_OK);
-    check_layout(&other, "u u_x u_z lap(u) ");
+    check_layout(&other, "u u_x u_z u_xx + 2*u_zz ");
     pn_layout_free(&other);
     pn_layout_free(&layout);
     ck_assert_ptr_null(layout.channel);
@@ -133,6 +133,49 @@ START_TEST(units) {
     ck_assert(fmax(carried.laplacian[0], carried.laplacian[1]) < 4 && fmax(carried.laplacian[0], carried.laplacian[1]) >= 1);
     for (size_t c = 0; c < layout.count; c++)
         if (!layout.channel[c].laplacian) ck_assert_double_eq(pn_channel_factor(&layout, &layout.channel[c], one), 1);
+    pn_layout_free(&layout);
+}
+END_TEST
+
+/* "lap" leaves time out, as in an expression. */
+START_TEST(sums_are_printed_as_written) {
+    static const struct {
+        double a[3];
+        int time;
+        const char *text;
+    } cases[] = {{{1, 1, 1}, -1, "lap(u)"},
+                 {{1, 1, 0}, 2, "lap(u)"},
+                 {{0, 1, 1}, 0, "lap(u)"},
+                 {{1, 1, 0}, -1, "u_xx + u_yy"},
+                 {{1, 1, 1}, 2, "u_zz + u_xx + u_yy"},
+                 {{1, 1, -1}, 2, "u_xx + u_yy - u_zz"},
+                 {{-4, 0, 1}, 2, "u_zz - 4*u_xx"},
+                 {{1, 0, -0.25}, 2, "u_xx - 0.25*u_zz"},
+                 {{2, 1, 0}, -1, "2*u_xx + u_yy"},
+                 {{-1, 0, 1}, -1, "u_zz - u_xx"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        pn_layout layout;
+        pn_text text = {0};
+        ck_assert_int_eq(pn_layout_create(3, &laplacian_channel, 1, cases[i].a, &layout), PINN_OK);
+        pn_channel_print(&layout, &laplacian_channel, "u", names, cases[i].time, &text);
+        ck_assert_str_eq(pn_text_get(&text), cases[i].text);
+        pn_text_free(&text);
+        pn_layout_free(&layout);
+    }
+}
+END_TEST
+
+START_TEST(long_sums_are_cut) {
+    enum { N = PN_MAX_COORDINATES };
+    const char *many[N];
+    double a[N];
+    pn_layout layout;
+    pn_text text = {0};
+    for (int i = 0; i < N; i++) many[i] = "q", a[i] = i == 7 ? -2 : 1;
+    ck_assert_int_eq(pn_layout_create(N, &laplacian_channel, 1, a, &layout), PINN_OK);
+    pn_channel_print(&layout, &laplacian_channel, "u", many, -1, &text);
+    ck_assert_str_eq(pn_text_get(&text), "u_qq + u_qq + u_qq + u_qq + u_qq + u_qq + u_qq + u_qq + ...");
+    pn_text_free(&text);
     pn_layout_free(&layout);
 }
 END_TEST
@@ -539,6 +582,8 @@ int main(void) {
     tcase_add_test(all, layouts_are_closed_downward);
     tcase_add_test(all, bad_layouts_are_refused);
     tcase_add_test(all, many_coordinates);
+    tcase_add_test(all, sums_are_printed_as_written);
+    tcase_add_test(all, long_sums_are_cut);
     tcase_add_test(all, activations_of_one_coordinate);
     tcase_add_test(all, activations_of_two_coordinates);
     tcase_add_test(all, activations_of_three_coordinates);

@@ -189,7 +189,7 @@ static void check_round_trip(const pn_config *config) {
     ck_assert_msg(pn_config_parse(config->path, first.data, first.length, NULL, 0, &again) == PINN_OK, "%s\n%s", pinn_error_message(), first.data);
     ck_assert_int_eq(pn_config_write(again, &second), PINN_OK);
     ck_assert_str_eq(first.data, second.data);
-    ck_assert_int_eq(pn_config_compare(first.data, second.data, &differences), PINN_OK);
+    ck_assert_int_eq(pn_config_compare(first.data, second.data, 0, &differences), PINN_OK);
     ck_assert_str_eq(pn_text_get(&differences), "");
     ck_assert_uint_eq(config->set_count, again->set_count);
     ck_assert_uint_eq(config->coordinate_count, again->coordinate_count);
@@ -315,12 +315,12 @@ START_TEST(test_all_configs) {
 }
 END_TEST
 
-static void check_compare(const char *const *set, size_t count, const char *expected) {
+static void check_compare_in(uint64_t phase, const char *const *set, size_t count, const char *expected) {
     pn_config *a = parse(small), *b = parse_with(small, set, count);
     pn_text old = {0}, new = {0}, out = {0};
     ck_assert_int_eq(pn_config_write(a, &old), PINN_OK);
     ck_assert_int_eq(pn_config_write(b, &new), PINN_OK);
-    ck_assert_int_eq(pn_config_compare(old.data, new.data, &out), PINN_OK);
+    ck_assert_int_eq(pn_config_compare(old.data, new.data, phase, &out), PINN_OK);
     ck_assert_str_eq(pn_text_get(&out), expected);
     pn_text_free(&old);
     pn_text_free(&new);
@@ -328,6 +328,8 @@ static void check_compare(const char *const *set, size_t count, const char *expe
     pn_config_destroy(a);
     pn_config_destroy(b);
 }
+
+static void check_compare(const char *const *set, size_t count, const char *expected) { check_compare_in(0, set, count, expected); }
 
 START_TEST(test_compare) {
     const char *const allowed[] = {"stop.loss=1e-9", "stop.plateau.patience=7", "output.events=7", "output.evaluate.every=3", "title=new", "train.1.steps=21"};
@@ -339,8 +341,15 @@ START_TEST(test_compare) {
     check_compare((const char *const[]){"constants.q=1"}, 1, "constants.q: (absent) -> 1\n");
     check_compare((const char *const[]){"domain.q=[0,1]", "output.evaluate.points=5"}, 2,
                   "domain (order): z, t, a -> z, t, a, q\ndomain.q.0: (absent) -> 0\ndomain.q.1: (absent) -> 1\n");
+    const char *const later[] = {"train.1.points={walls=10, equation1=4}"};
+    check_compare_in(0, later, 1, "");
+    check_compare_in(1, later, 1, "train.1.points.walls: 9 -> 10\ntrain.1.points.equation1: (absent) -> 4\n");
+    check_compare_in(UINT64_MAX, later, 1, "train.1.points.walls: 9 -> 10\ntrain.1.points.equation1: (absent) -> 4\n");
+    check_compare_in(0, (const char *const[]){"train.1.points={}"}, 1, "");
+    check_compare_in(0, (const char *const[]){"train.0.points={walls=8}"}, 1, "train.0.points.walls: (absent) -> 8\n");
+    check_compare_in(0, (const char *const[]){"train.1.beta1=0.5"}, 1, "train.1.beta1: 0.9 -> 0.5\n");
     pn_text out = {0};
-    ck_assert_int_eq(pn_config_compare("a = ", "", &out), PINN_CONFIG);
+    ck_assert_int_eq(pn_config_compare("a = ", "", 0, &out), PINN_CONFIG);
     pn_text_free(&out);
 }
 END_TEST

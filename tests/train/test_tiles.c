@@ -52,7 +52,7 @@ static void expect_kept(const char *tiles) {
     pn_free(found);
     pn_text_free(&text);
     snprintf(path, sizeof path, "%s/checkpoint.h5", directory);
-    must(pn_checkpoint_read_config(path, &stored));
+    must(pn_checkpoint_read_config(path, &stored, NULL));
     must(pn_config_find_string(stored, "tiles", &found));
     ck_assert_str_eq(found, tiles);
     pn_free(found);

@@ -55,7 +55,7 @@ START_TEST(a_given_choice_is_used_and_kept_by_a_resume) {
     must(create(stop, tiles, in_scratch("parts"), false, &parts));
     must(pinn_training_run(parts));
     pinn_training_destroy(parts);
-    must(pn_checkpoint_read_config(in_scratch("parts/checkpoint.h5"), &stored));
+    must(pn_checkpoint_read_config(in_scratch("parts/checkpoint.h5"), &stored, NULL));
     must(pn_config_find_string(stored, "tiles", &found));
     ck_assert_str_eq(found, tiles);
     pn_free(found);
@@ -103,7 +103,7 @@ START_TEST(the_choice_of_auto_is_kept_too) {
     must(create(stop, NULL, in_scratch("auto"), false, &training));
     ck_assert_str_eq(notes, "");
     must(pinn_training_run(training));
-    must(pn_checkpoint_read_config(in_scratch("auto/checkpoint.h5"), &stored));
+    must(pn_checkpoint_read_config(in_scratch("auto/checkpoint.h5"), &stored, NULL));
     must(pn_config_find_string(stored, "tiles", &found));
     ck_assert_str_eq(found, pn_pass_tiles(training->machinery.pass));
     pn_free(found);

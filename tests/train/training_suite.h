@@ -97,6 +97,25 @@ START_TEST(resume_under_another_config_names_the_keys) {
 }
 END_TEST
 
+/* ---- phases ----------------------------------------------------------------------------------------------------------------- */
+
+/* What is known of a phase before the first step is what it takes when it has begun. */
+START_TEST(phases_are_as_they_were_measured) {
+    static const char *const more[] = {"train=[{steps=20}, {steps=20, points={heat=700}}, {steps=20, points={ends=5000}}]"};
+    pinn_training *training = create(more, 1, NULL, false);
+    const size_t first = pn_phase_bytes(training, 0), bytes = pn_phase_bytes(training, 2);
+    ck_assert_uint_eq(training->machinery.bytes, training->phase_size[0].planes);
+    ck_assert_uint_lt(first, pn_phase_bytes(training, 1));
+    ck_assert_uint_lt(pn_phase_bytes(training, 1), bytes);
+    must(pinn_training_run(training));
+    ck_assert_uint_eq(training->phase, 2);
+    ck_assert_uint_eq(training->machinery.bytes, training->phase_size[2].planes);
+    ck_assert_uint_eq(pn_phase_bytes(training, 2), bytes);
+    ck_assert_uint_eq(pn_phase_bytes(training, 0), first);
+    pinn_training_destroy(training);
+}
+END_TEST
+
 /* ---- graphs --------------------------------------------------------------------------------------------------------------- */
 
 static uint64_t builds_of(const char *const *more, size_t count, const char *name) {
@@ -201,6 +220,7 @@ static int run_training_suite(const char *name, void (*more)(TCase *)) {
     tcase_add_test(group, resume_under_another_config_names_the_keys);
     tcase_add_test(group, the_step_is_built_once);
     tcase_add_test(group, only_other_points_build_again);
+    tcase_add_test(group, phases_are_as_they_were_measured);
     tcase_add_test(group, an_interrupt_leaves_a_checkpoint);
     tcase_add_test(group, stop_rules_end_a_run);
     tcase_add_test(group, heat_learns);
