@@ -300,19 +300,11 @@ fail:
     return status;
 }
 
-/* What exact resume depends on: device, library versions' executor, and how sums are split. */
-static pinn_status describe_machine(pinn_training *training) {
-    pn_pass_cost cost;
-    pn_pass_get_cost(training->machinery.pass, &cost);
-    pn_text_printf(&training->machine, "%s; %s pass", pinn_context_device_name(training->context),
-                   pn_pass_lowering_name(training->machinery.pass));
-    if (pinn_context_executor(training->context) == PINN_EXECUTOR_CPU) pn_text_printf(&training->machine, ", %s", pn_program_isa());
-    if (*pn_pass_tiles(training->machinery.pass)) pn_text_printf(&training->machine, ", tiles of %s", pn_pass_tiles(training->machinery.pass));
-    if (cost.tile_points) pn_text_printf(&training->machine, ", %zu points a tile, %zu groups", cost.tile_points, cost.tile_groups);
+/* In the phase that is resumed in: another one may split its sums in another way. */
+static void tell_other_machine(const pinn_training *training) {
     if (training->stored_machine && strcmp(training->stored_machine, pn_text_get(&training->machine)) != 0)
         pn_note(training, "resuming on another machine (%s) than before (%s): the result will not repeat bit for bit",
                 pn_text_get(&training->machine), training->stored_machine);
-    return pn_text_check(&training->machine);
 }
 
 static void tell_cache_trouble(const pinn_training *training) {
@@ -355,7 +347,7 @@ pinn_status pinn_training_create(const pinn_options *options, pinn_training **ou
     PN_TRY(pn_phase_begin(training, training->phase)); /* what cannot fit fails here, before parameters are drawn */
     if (!resumes && !training->check_only) PN_TRY(initialise_parameters(training));
     PN_TRY(pn_tiles_settle(training));
-    PN_TRY(describe_machine(training));
+    tell_other_machine(training);
     PN_TRY(pn_training_record_evaluation(training));
     PN_TRY(pn_drain_create(training));
     if (training->directory) PN_TRY(begin_run(training));

@@ -42,8 +42,8 @@ struct pinn_training {
     pn_problem *problem;
     pn_network *network;
     pn_text resolved;      /* the config as TOML with every default */
-    pn_text machine;       /* what exact resume depends on */
-    char *stored_machine;  /* the same of the run that is resumed, or NULL */
+    pn_text machine;       /* what exact resume depends on, in the present phase */
+    char *stored_machine;  /* the same of the run that is resumed, in the phase its checkpoint stands in; or NULL */
     char *directory;
     pn_lowering lowering;
     bool products_fma;     /* as in pn_pass_spec */
@@ -136,8 +136,8 @@ pinn_status pn_chunk_record(const pinn_training *training, pinn_graph *graph, ui
 /* The evaluation's planes and pass, whose kernels then compile in the background; its graphs. */
 pinn_status pn_training_create_evaluation(pinn_training *training);
 pinn_status pn_training_record_evaluation(pinn_training *training);
-/* Makes the machinery that the phase needs, the first time the evaluation too; writes the phase's schedule, what falls due when and the stop
- * rules into the settings and the hyper words. */
+/* Makes the machinery that the phase needs, the first time the evaluation too, and describes the machine; writes the phase's schedule, what
+ * falls due when and the stop rules into the settings and the hyper words. */
 pinn_status pn_phase_begin(pinn_training *training, size_t phase);
 /* Lets the next chunks have at most `longest` steps; `plain`: exactly so many. */
 pinn_status pn_chunk_limit(pinn_training *training, uint64_t longest, bool plain);
