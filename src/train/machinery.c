@@ -141,6 +141,7 @@ pinn_status pn_machinery_create(pinn_training *training) {
     size_t *offset = pn_allocate(problem->sets, sizeof *offset);
     pinn_status status;
     if (!offset) return PN_NO_MEMORY("the point sets");
+    training->machinery_new = true;
     PN_TRY(create_points(training, offset));
     PN_TRY(create_weights(training));
     PN_TRY(create_sampler(training, offset));
@@ -244,6 +245,7 @@ pinn_status pn_machinery_record(pinn_training *training) {
     PN_TRY(pinn_graph_begin(training->chunk_graph));
     PN_TRY(pn_chunk_record(training, training->chunk_graph, training->unroll));
     PN_TRY(pinn_graph_build(training->chunk_graph));
+    training->machinery_new = false;
 fail:
     return status;
 }

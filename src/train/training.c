@@ -92,11 +92,13 @@ static pinn_status choose_lowering(pinn_training *training, const pinn_options *
     return PINN_OK;
 }
 
-/* A first build is what every run begins with; only building again is worth a line. */
+/* A first build is what every run begins with, building again what other points ask for; only a build that nobody asked for is worth a line. */
 static void context_message(void *user, const char *line) {
-    static const char first[] = "first build";
-    size_t length = strlen(line);
-    if (length < sizeof first || strcmp(line + length - (sizeof first - 1), first) != 0) pn_note(user, "%s", line);
+    static const char built[] = "' built (", first[] = "first build";
+    const pinn_training *training = user;
+    const size_t length = strlen(line);
+    const bool again = length < sizeof first || strcmp(line + length - (sizeof first - 1), first) != 0;
+    if (again && !(training->machinery_new && strstr(line, built))) pn_note(training, "%s", line);
 }
 
 /* A coordinate that is called as time is, in a file that names none as time: right for few, and trained without any error. */

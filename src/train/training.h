@@ -69,6 +69,7 @@ struct pinn_training {
     const double *landed_ring;
     const char *landed_state;
     pn_machinery machinery;
+    bool machinery_new;     /* not recorded yet: its graphs are built anew, which is no news */
     pinn_plane *evaluation_points, *reference;
     pn_layout value_layout;
     pn_pass *evaluation;

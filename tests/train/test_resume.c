@@ -1,4 +1,4 @@
-/* What a resumed run says of itself and of the machine, and what it leaves alone. That it goes on exactly: training_suite.h. */
+/* What a run says when it is resumed or comes to another phase, and what it then leaves alone. That it goes on exactly: training_suite.h. */
 #include <sys/stat.h>
 
 #include "io/file.h"
@@ -100,12 +100,26 @@ START_TEST(a_phase_with_other_points_is_no_other_machine) {
 }
 END_TEST
 
+/* Other points ask for another graph: no news. One that nobody asked for is. */
+START_TEST(only_an_unexpected_build_is_told) {
+    pinn_training *training = create(NULL, false);
+    must(pinn_training_run(training));
+    ck_assert_msg(strstr(notes, "[[train]] 2 of 2 begins at step 20") && !strstr(notes, "built"), "%s", notes);
+    must(pinn_graph_begin(training->chunk_graph));
+    must(pn_chunk_record(training, training->chunk_graph, training->unroll + 1));
+    must(pinn_graph_build(training->chunk_graph));
+    ck_assert_msg(strstr(notes, "graph 'chunk' built ("), "%s", notes);
+    pinn_training_destroy(training);
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("resume");
     TCase *test = tcase_create("cpu");
     tcase_add_checked_fixture(test, make_scratch, remove_scratch);
     tcase_set_timeout(test, 60);
     tcase_add_test(test, a_phase_with_other_points_is_no_other_machine);
+    tcase_add_test(test, only_an_unexpected_build_is_told);
     suite_add_tcase(suite, test);
     return suite_run_nofork(suite); /* the pass uses OpenMP */
 }
