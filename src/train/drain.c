@@ -161,6 +161,8 @@ void pn_mirror_words(pinn_training *training, const pn_words *words) {
     training->step = words->step;
     training->phase_step = words->phase_step;
     training->stop = words->stop;
+    training->loss = words->loss;
+    training->learning_rate = words->learning_rate;
     training->best_loss = words->best_loss;
     training->best_step = words->best_step;
 }

@@ -11,19 +11,20 @@
 /* A chunk is cut so that signals, [stop] seconds and progress are looked at about twice a second. */
 #define LOOK_EVERY 0.5
 
+/* Loss and learning rate are the last step's, which come home with every chunk: event rows may be far apart. */
 static void show_progress(const pinn_training *training, bool force) {
     const pn_problem *problem = training->problem;
-    const double *row = training->row;
-    bool known = row[0] > 0;
+    const bool known = training->step > 0;
     const pn_progress_state state = {
         .step = training->step,
         .steps = training->last_step,
-        .loss = known ? row[PN_ROW_LOSS + 1] : NAN,
-        .learning_rate = known ? row[PN_ROW_LEARNING_RATE + 1] : NAN,
-        .steps_per_second = (double)(training->step - training->first_step) / fmax(pn_clock() - training->start, 1e-9),
+        .loss = known ? training->loss : NAN,
+        .learning_rate = known ? training->learning_rate : NAN,
+        .steps_per_second = pn_progress_rate_get(&training->rate),
         .field = problem->field_name,
         .relative_l2 = training->relative_l2,
-        .fields = training->has_evaluation ? problem->fields : 0};
+        .fields = training->has_evaluation ? problem->fields : 0,
+        .evaluated = training->evaluated};
     pn_progress_update(training->progress, &state, force);
 }
 
@@ -31,8 +32,9 @@ static void show_progress(const pinn_training *training, bool force) {
 static void look_at_row(pinn_training *training) {
     const pn_problem *problem = training->problem;
     const double *row = training->row, *error = row + PN_ROW_TERMS + 1 + problem->terms;
-    if (row[0] == (double)training->step && training->has_evaluation && pn_evaluate_due(&training->settings, training->step))
-        for (size_t f = 0; f < problem->fields; f++) training->relative_l2[f] = error[f];
+    if (row[0] != (double)training->step || !training->has_evaluation || !pn_evaluate_due(&training->settings, training->step)) return;
+    for (size_t f = 0; f < problem->fields; f++) training->relative_l2[f] = error[f];
+    training->evaluated = training->step;
 }
 
 static pinn_status run_chunk(pinn_training *training) {
@@ -57,6 +59,7 @@ static pinn_status next_phase(pinn_training *training) {
     const uint64_t none = 0;
     pinn_status status;
     training->phase_step = 0;
+    training->rate = (pn_progress_rate){0}; /* a step of another phase may cost anything */
     pn_note(training, "[[train]] %zu of %zu begins at step %llu", training->phase + 2, training->config->phase_count,
             (unsigned long long)training->step);
     PN_TRY(pinn_plane_write(training->words, offsetof(pn_words, phase_step), &none, sizeof none));
@@ -120,10 +123,12 @@ static pinn_status train(pinn_training *training) {
         while (training->phase_step >= training->config->phase[training->phase].steps &&
                training->phase + 1 < training->config->phase_count)
             PN_TRY(next_phase(training));
-        double before = pn_clock();
+        const double before = pn_clock();
+        const uint64_t step = training->step;
         PN_TRY(pn_chunk_limit(training, longest, false));
         PN_TRY(run_chunk(training));
-        double took = pn_clock() - before;
+        const double took = pn_clock() - before;
+        pn_progress_rate_add(&training->rate, (double)(training->step - step), took);
         if (took < LOOK_EVERY / 2 && longest < PN_LONGEST_CHUNK / 2) longest *= 2;
         if (took > LOOK_EVERY && longest > 1) longest /= 2;
         status = look_around(training, &stop);

@@ -146,6 +146,7 @@ pinn_status pn_finish_solution(pinn_training *training) {
     for (size_t i = 0; i < count; i++) field[i] = pn_real_get(real, raw, i);
     for (size_t f = 0; f < problem->fields; f++)
         if (problem->has_reference[f]) training->relative_l2[f] = error_norm(field + f * points, problem->reference + f * points, points);
+    training->evaluated = training->step;
     const pn_solution solution = {.coordinates = problem->coordinates,
                                   .fields = problem->fields,
                                   .points = points,

@@ -85,15 +85,16 @@ struct pinn_training {
     pn_hyper settings;         /* as on the device */
     uint32_t unroll;           /* steps in the body of the chunk graph's first loop */
     uint64_t longest;          /* no chunk has more steps */
-    uint64_t step, phase_step; /* done; mirrors of the device words, as `stop` and the best loss */
+    uint64_t step, phase_step; /* done; mirrors of the device words, as `stop`, the last step's scalars and the best loss */
     uint64_t stop, best_step;
-    double best_loss;
+    double loss, learning_rate, best_loss;
     size_t phase, phases_applied; /* the present [[train]]; how many of them have set their point counts */
     uint64_t drained;       /* event rows already handed to the writer */
     double start, seconds_before; /* monotonic time of this process's first step; training seconds of earlier processes */
     double *row;            /* [1 + row length]: the newest event row, "seconds" inserted after the step */
     uint64_t first_step;    /* where this process began */
     double seconds;         /* training time of this process */
+    pn_progress_rate rate;  /* of the present phase */
     double start_seconds, start_context, start_kernels; /* of creating the training: in all, the context alone, waiting for kernels alone */
     size_t start_compiled;  /* kernels compiled meanwhile; the others came from the cache */
     double phase_began;     /* monotonic time; and how many kernels this process had compiled then, */
@@ -104,6 +105,7 @@ struct pinn_training {
     /* results, also borrowed by pinn_result */
     const char **term_name;
     double *relative_l2;    /* [fields] */
+    uint64_t evaluated;     /* the step they are of */
     bool has_evaluation;
 };
 

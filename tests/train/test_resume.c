@@ -113,6 +113,17 @@ START_TEST(only_an_unexpected_build_is_told) {
 }
 END_TEST
 
+/* A phase's steps may cost anything: the rate is that of the present one alone. */
+START_TEST(the_rate_is_of_the_phase) {
+    pinn_training *training = create(NULL, false);
+    must(pinn_training_run(training));
+    ck_assert_double_gt(training->rate.steps, 0);
+    ck_assert_double_le(training->rate.steps, 20);
+    ck_assert_double_le(training->rate.seconds, training->seconds);
+    pinn_training_destroy(training);
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("resume");
     TCase *test = tcase_create("cpu");
@@ -120,6 +131,7 @@ int main(void) {
     tcase_set_timeout(test, 60);
     tcase_add_test(test, a_phase_with_other_points_is_no_other_machine);
     tcase_add_test(test, only_an_unexpected_build_is_told);
+    tcase_add_test(test, the_rate_is_of_the_phase);
     suite_add_tcase(suite, test);
     return suite_run_nofork(suite); /* the pass uses OpenMP */
 }
