@@ -91,6 +91,12 @@ static void tell_nothing_left(const pinn_training *training) {
                 training->stop_reason, training->stop_reason);
 }
 
+const char *pn_end_reached(const pinn_training *training) {
+    const double seconds = training->config->stop.seconds;
+    if (training->step >= training->last_step) return training->last_step == training->total_steps ? "steps" : "step";
+    return seconds > 0 && training->seconds_before + training->seconds >= seconds ? "seconds" : NULL;
+}
+
 /* Everything the host looks at between chunks; true through `stop` when the run ends here. */
 static pinn_status look_around(pinn_training *training, bool *stop) {
     static const char *const rule[PN_STOPS] = {[PN_STOP_LOSS] = "loss",
@@ -98,14 +104,10 @@ static pinn_status look_around(pinn_training *training, bool *stop) {
                                                [PN_STOP_RELATIVE_L2] = "relative_l2",
                                                [PN_STOP_PLATEAU] = "plateau",
                                                [PN_STOP_NAN] = "nan"};
-    const pn_config *config = training->config;
+    const char *end = rule[training->stop] ? rule[training->stop] : pn_end_reached(training);
     *stop = true;
-    if (rule[training->stop])
-        training->stop_reason = rule[training->stop];
-    else if (training->step >= training->last_step)
-        training->stop_reason = training->last_step == training->total_steps ? "steps" : "step";
-    else if (config->stop.seconds > 0 && training->seconds_before + training->seconds >= config->stop.seconds)
-        training->stop_reason = "seconds";
+    if (end)
+        training->stop_reason = end;
     else if (atomic_load(&training->interrupted)) {
         training->stop_reason = "signal";
         return report_interrupted(training);
@@ -142,6 +144,7 @@ fail:
  * both are of the last good parameters. */
 static pinn_status finish(pinn_training *training) {
     pinn_status status;
+    if (training->idle) return pn_finish_solution(training);
     PN_TRY(pn_checkpoint_now(training));
     PN_TRY(pn_finish_solution(training));
     if (training->run) PN_TRY(pn_run_flush(training->run));
@@ -170,7 +173,9 @@ pinn_status pinn_training_run(pinn_training *training) {
     if (status != PINN_OK) return status;
     training->progress = pn_progress_create(training->progress_stream, training->progress_stream == NULL);
     training->start = pn_clock();
+    training->trains = true;
     status = train(training);
+    training->trains = false;
     if (training->stop != PN_STOP_NAN) show_progress(training, true); /* else the error tells all */
     pn_progress_destroy(training->progress);
     training->progress = NULL;

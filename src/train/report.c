@@ -159,7 +159,7 @@ pinn_status pn_finish_solution(pinn_training *training) {
                                   .title = training->config->title.text,
                                   .step = training->step,
                                   .seed = training->seed};
-    if (training->run) PN_TRY(pn_run_solution(training->run, &solution));
+    if (training->run) PN_TRY(training->idle ? pn_run_complete(training->run, &solution) : pn_run_solution(training->run, &solution));
 fail:
     pn_free(field);
     pn_free(raw);

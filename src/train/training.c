@@ -349,10 +349,10 @@ pinn_status pinn_training_create(const pinn_options *options, pinn_training **ou
     PN_TRY(pn_phase_begin(training, training->phase)); /* what cannot fit fails here, before parameters are drawn */
     if (!resumes && !training->check_only) PN_TRY(initialise_parameters(training));
     PN_TRY(pn_tiles_settle(training));
-    tell_other_machine(training);
+    if (!training->idle) tell_other_machine(training);
     PN_TRY(pn_training_record_evaluation(training));
     PN_TRY(pn_drain_create(training));
-    if (training->directory) PN_TRY(begin_run(training));
+    if (training->directory && !training->idle) PN_TRY(begin_run(training));
     training->compile_for = NULL; /* a later phase need not */
     training->start_seconds = pn_clock() - start;
     training->start_compiled = pn_compiled_kernels() - compiled;

@@ -50,6 +50,7 @@ struct pinn_training {
     char *tiles; /* owned; in their canonical form; NULL = by the model. Once the pass is made: what it uses on a GPU */
     pn_text tiles_from; /* who gave them, for messages: "PINN_TILES", "configs/heat.toml:5:10: tiles"; empty: nobody, or the checkpoint */
     const char *compile_for; /* borrowed while the training is created */
+    bool idle;               /* resumed with nothing left to do: the run does not begin, and its files stay as they are */
     bool check_only;         /* made with compile_for or plan_only: never run, and its planes have no memory (graph/plan.h) */
     uint64_t seed, total_steps, last_step; /* last_step: the smaller of all phases' steps and [stop] step */
     FILE *progress_stream;
@@ -93,7 +94,8 @@ struct pinn_training {
     double start, seconds_before; /* monotonic time of this process's first step; training seconds of earlier processes */
     double *row;            /* [1 + row length]: the newest event row, "seconds" inserted after the step */
     uint64_t first_step;    /* where this process began */
-    double seconds;         /* training time of this process */
+    double seconds;         /* training time of this process, up to the last chunk */
+    bool trains;            /* it goes on */
     pn_progress_rate rate;  /* of the present phase */
     double start_seconds, start_context, start_kernels; /* of creating the training: in all, the context alone, waiting for kernels alone */
     size_t start_compiled;  /* kernels compiled meanwhile; the others came from the cache */
@@ -142,6 +144,8 @@ pinn_status pn_training_record_evaluation(pinn_training *training);
 /* Makes the machinery that the phase needs, the first time the evaluation too, and describes the machine; writes the phase's schedule, what
  * falls due when and the stop rules into the settings and the hyper words. */
 pinn_status pn_phase_begin(pinn_training *training, size_t phase);
+/* Which of the rules that the host looks at ends the run where it stands, "steps", "step" or "seconds"; or NULL. */
+const char *pn_end_reached(const pinn_training *training);
 /* Lets the next chunks have at most `longest` steps; `plain`: exactly so many. */
 pinn_status pn_chunk_limit(pinn_training *training, uint64_t longest, bool plain);
 
@@ -152,7 +156,7 @@ pinn_status pn_drain_enqueue(pinn_training *training, bool snapshot);
 pinn_status pn_checkpoint_now(pinn_training *training);
 /* Takes the mirrors of the device words from where a drain or a checkpoint left them. */
 void pn_mirror_words(pinn_training *training, const pn_words *words);
-/* Takes parameters, moments and words from the directory's checkpoint. */
+/* Takes parameters, moments and words from the directory's checkpoint, and the last event row; finds out whether anything is left to do. */
 pinn_status pn_training_resume(pinn_training *training);
 /* Event columns, in the order of the rows handed to the writer. `count` names, owned by the caller: free each, then the array. */
 pinn_status pn_event_names(const pinn_training *training, char ***out, size_t *count);

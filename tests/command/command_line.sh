@@ -101,7 +101,16 @@ expect 2 'these keys|These keys' "$train" "${quick[@]}" --set constants.alpha=0.
 expect 2 '^Give the same --set and --seed again, or resume from runs/heat/config.toml$' "$train" "${quick[@]}" --set constants.alpha=0.5 --resume "$heat"
 expect 1 '' sh -c '"$@" 2>&1 | grep "^$"' sh "$train" "${quick[@]}" --set constants.alpha=0.5 --resume "$heat" # no empty line
 expect 0 'stands at step 60; for more steps: --set train.0.steps=N, N above 60' "$train" "${quick[@]}" --resume "$heat"
+cp -r runs/heat idle
 expect 0 'stands at step 60, where stop.seconds ends it; --set stop.seconds=' "$train" "${quick[@]}" --set train.0.steps=61 --set stop.seconds=1e-9 --resume "$heat"
+expect 0 '"losses": \{"heat": [0-9.e-]+, ' "$train" "${quick[@]}" --resume --json --quiet "$heat"
+for file in events.h5 checkpoint.h5 solution.h5 config.toml; do
+    expect 0 '' cmp "idle/$file" "runs/heat/$file"
+done
+rm runs/heat/solution.h5 # the run was killed before it
+expect 0 'nothing left to do' "$train" "${quick[@]}" --resume "$heat"
+expect 0 '' test -s runs/heat/solution.h5
+expect 0 '' cmp idle/checkpoint.h5 runs/heat/checkpoint.h5
 expect 0 '"steps": 90' "$train" "${quick[@]}" --set train.0.steps=90 --json --quiet --resume "$heat"
 expect 0 '"steps": 95' "$train" "${quick[@]}" --set train.0.steps=95 --json --quiet --resume runs/heat/config.toml
 # its config.toml tells what it is now, so that it goes on from there without more options

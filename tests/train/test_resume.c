@@ -1,4 +1,5 @@
 /* What a run says when it is resumed or comes to another phase, and what it then leaves alone. That it goes on exactly: training_suite.h. */
+#include <math.h>
 #include <sys/stat.h>
 
 #include "io/file.h"
@@ -124,6 +125,86 @@ START_TEST(the_rate_is_of_the_phase) {
 }
 END_TEST
 
+enum { FILES = 4 };
+static const char *const files[FILES] = {"run/events.h5", "run/checkpoint.h5", "run/config.toml", "run/solution.h5"};
+
+static void read_files(pn_text *text) {
+    for (int i = 0; i < FILES; i++) {
+        pn_text_free(&text[i]);
+        must(pn_text_read_file(&text[i], in_scratch(files[i]), 1 << 24));
+    }
+}
+
+/* Which files are no longer what `before` holds, bit i for file i. */
+static unsigned changed(const pn_text *before) {
+    pn_text now[FILES] = {{0}};
+    unsigned mask = 0;
+    read_files(now);
+    for (int i = 0; i < FILES; i++) {
+        if (now[i].length != before[i].length || memcmp(now[i].data, before[i].data, now[i].length) != 0) mask |= 1u << i;
+        pn_text_free(&now[i]);
+    }
+    return mask;
+}
+
+/* Resumes a run that has nothing left to do; its result is that of the run. */
+static void resume_nothing(const char *set, const pinn_result *run, double loss) {
+    pinn_training *training = create(set, true);
+    pinn_result r;
+    must(pinn_training_run(training));
+    pinn_training_result(training, &r);
+    ck_assert_msg(strstr(notes, "nothing left to do: the run stands at step 40"), "%s", notes);
+    ck_assert_uint_eq(r.steps, 40);
+    ck_assert(r.seconds == run->seconds && r.loss == run->loss && r.losses[0] == loss && isfinite(r.relative_l2[0]));
+    pinn_training_destroy(training);
+}
+
+START_TEST(nothing_left_to_do_changes_nothing) {
+    pn_text before[FILES] = {{0}};
+    pinn_training *training = create(NULL, false);
+    pinn_result run;
+    must(pinn_training_run(training));
+    pinn_training_result(training, &run);
+    const double loss = run.losses[0];
+    pinn_training_destroy(training);
+    read_files(before);
+    resume_nothing(NULL, &run, loss);
+    resume_nothing("stop.seconds=1e-9", &run, loss);
+    resume_nothing("output.events=7", &run, loss);
+    ck_assert_uint_eq(changed(before), 0);
+    /* A run that was killed before its solution was written: none, or one of an earlier step. */
+    ck_assert_int_eq(unlink(in_scratch("run/solution.h5")), 0);
+    resume_nothing(NULL, &run, loss);
+    ck_assert_uint_eq(changed(before) & ~8u, 0);
+    /* Another evaluation set shows something else; the time of training stays even then. */
+    resume_nothing("output.evaluate.points=[21]", &run, loss);
+    ck_assert_uint_eq(changed(before) & 8u, 8u);
+    for (int i = 0; i < FILES; i++) pn_text_free(&before[i]);
+}
+END_TEST
+
+/* Before its first new row a resumed run knows the last one it had. */
+START_TEST(the_last_event_is_known) {
+    pinn_result r;
+    pinn_training *training = create("stop.step=13", false);
+    must(pinn_training_run(training));
+    pinn_training_result(training, &r);
+    const double loss = r.loss, first = r.losses[0];
+    pinn_training_destroy(training);
+    training = create(NULL, true);
+    pinn_training_interrupt(training);
+    ck_assert_int_eq(pinn_training_run(training), PINN_INTERRUPTED);
+    pinn_training_result(training, &r);
+    ck_assert(r.steps == 13 && r.loss == loss && r.losses[0] == first);
+    pinn_training_destroy(training);
+    ck_assert_int_eq(unlink(in_scratch("run/events.h5")), 0);
+    training = create(NULL, true);
+    pinn_training_result(training, &r);
+    ck_assert(isnan(r.loss) && isnan(r.losses[0]));
+    pinn_training_destroy(training);
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("resume");
     TCase *test = tcase_create("cpu");
@@ -132,6 +213,8 @@ int main(void) {
     tcase_add_test(test, a_phase_with_other_points_is_no_other_machine);
     tcase_add_test(test, only_an_unexpected_build_is_told);
     tcase_add_test(test, the_rate_is_of_the_phase);
+    tcase_add_test(test, nothing_left_to_do_changes_nothing);
+    tcase_add_test(test, the_last_event_is_known);
     suite_add_tcase(suite, test);
     return suite_run_nofork(suite); /* the pass uses OpenMP */
 }
