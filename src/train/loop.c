@@ -1,6 +1,6 @@
-/* The run: phases made of chunks. A chunk is the steps up to the next event, evaluation, snapshot or phase end (kernels/begin.h);
- * the device does it in one launch and says itself when a stop rule is met. Then what is due leaves the device, and the host looks
- * around. */
+/* The run: phases made of chunks. A chunk is the steps up to the next event, evaluation, snapshot or phase end, or fewer, so that the
+ * host has its turn in time (kernels/begin.h); the device does it in one launch and says itself when a stop rule is met. Then what is
+ * due leaves the device, and the host looks around. */
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
