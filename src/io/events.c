@@ -316,7 +316,8 @@ fail:
 }
 
 /* `rows` rows from `first` on; a quantity the old file has not reads as NaN. */
-static pinn_status read_between(const pn_hdf5 *file, const char *const *quantity, size_t count, hsize_t first, hsize_t rows, double *row) {
+static pinn_status read_between(const pn_hdf5 *file, const char *const *quantity, size_t count, hsize_t first, hsize_t rows,
+                                double *row) {
     pinn_status status = PINN_OK;
     pn_text name = {0};
     for (size_t i = 0; i < count; i++) {
@@ -355,7 +356,8 @@ fail:
 }
 
 /* The last of those rows alone; `found`: there is one. */
-static pinn_status read_last(const pn_hdf5 *file, const char *const *quantity, size_t count, int64_t last_step, double *row, bool *found) {
+static pinn_status read_last(const pn_hdf5 *file, const char *const *quantity, size_t count, int64_t last_step, double *row,
+                             bool *found) {
     double *column = NULL;
     hsize_t rows = 0;
     size_t step = 0;
@@ -375,7 +377,8 @@ fail:
     return status;
 }
 
-pinn_status pn_events_last(const char *path, const char *const *quantity, size_t count, int64_t last_step, double *row, bool *found) {
+pinn_status pn_events_last(const char *path, const char *const *quantity, size_t count, int64_t last_step, double *row,
+                           bool *found) {
     pn_hdf5 file = {0};
     pinn_status status = check_quantities(path, quantity, count);
     double *last = status == PINN_OK ? pn_allocate(count, sizeof *last) : NULL;

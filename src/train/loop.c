@@ -123,8 +123,10 @@ static pinn_status train(pinn_training *training) {
     if (status == PINN_OK && stop) tell_nothing_left(training);
     while (status == PINN_OK && !stop) {
         while (training->phase_step >= training->config->phase[training->phase].steps &&
-               training->phase + 1 < training->config->phase_count)
+               training->phase + 1 < training->config->phase_count) {
             PN_TRY(next_phase(training));
+            longest = 1; /* its steps may take longer */
+        }
         const double before = pn_clock();
         const uint64_t step = training->step;
         PN_TRY(pn_chunk_limit(training, longest, false));
