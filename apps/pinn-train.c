@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "pinn.h"
 #include "pointwise/program.h"
@@ -102,29 +103,43 @@ static void note(void *user, const char *line) {
     fprintf(stderr, "pinn-train: %s\n", line);
 }
 
-/* For the signal handler: the training, once there is one, and whether a stop was asked for before. */
+/* For the signal handler: the training, once there is one, whether a stop was asked for before, and what it says to that; "": nothing. */
 static pinn_training *volatile running;
 static volatile sig_atomic_t asked;
+static const char *answer = "";
+
+/* A step may be long, and so may the start: the answer comes before they end. */
+static void acknowledge(void) {
+    const ssize_t written = write(STDERR_FILENO, answer, strlen(answer));
+    (void)written; /* nobody to tell */
+}
 
 /* The first SIGINT or SIGTERM asks for a clean stop; one that comes more than a second later ends the program at once. What comes
  * sooner is the same wish told twice: some launchers signal a process and then its group. */
 static void interrupt(int number) {
     static struct timespec first;
     struct timespec now;
+    const int error = errno; /* of whatever is interrupted */
     clock_gettime(CLOCK_MONOTONIC, &now);
     if (!asked) {
         first = now;
         asked = 1;
         pinn_training *training = running;
         if (training) pinn_training_interrupt(training);
-    } else if (now.tv_sec - first.tv_sec > 1) {
+        acknowledge();
+    } else if (now.tv_sec - first.tv_sec > 1 || (now.tv_sec - first.tv_sec == 1 && now.tv_nsec > first.tv_nsec)) {
         signal(number, SIG_DFL);
         raise(number);
     }
+    errno = error;
 }
 
-static void catch_signals(void) {
+/* On a terminal the answer takes the place of the live line, which is drawn anew below it. */
+static void catch_signals(bool quiet) {
     static const int caught[] = {SIGINT, SIGTERM};
+    static const char text[] = "\r\033[Kpinn-train: stopping after the present steps; a second signal, more than a second from now, ends at once\n";
+    enum { ERASE = 4 }; /* bytes that only a terminal is sent */
+    if (!quiet) answer = isatty(STDERR_FILENO) ? text : text + ERASE;
     for (int i = 0; i < 2; i++) {
         struct sigaction action = {.sa_handler = interrupt}, before;
         if (sigaction(caught[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN) sigaction(caught[i], &action, NULL);
@@ -223,8 +238,8 @@ int main(int count, char **argument) {
     start(argument);
     a.options.set = a.set;
     argp_parse(&argp, count, argument, 0, NULL, &a);
-    if (!a.tune && !a.plan && !a.options.compile_for) catch_signals(); /* those leave nothing that had to be ended well */
-    bool quiet = a.options.progress == NULL;
+    const bool quiet = a.options.progress == NULL;
+    if (!a.tune && !a.plan && !a.options.compile_for) catch_signals(quiet); /* those leave nothing that had to be ended well */
 
     pinn_status status = check_openmp();
     if (status == PINN_OK) status = pinn_training_create(&a.options, &training);

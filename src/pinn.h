@@ -75,7 +75,7 @@ typedef struct pinn_result {
     uint64_t steps;          /* done since the run began, resumptions included */
     double seconds;          /* of training alone */
     double steps_per_second; /* of this process */
-    double loss;             /* total, of the last event */
+    double loss;             /* total, of the last event, a resumed run's of before included; NaN before the first */
     double best_loss;        /* the smallest total loss of all steps (each before its update), NaN before the first step */
     uint64_t best_step;      /* the step that measured it, counted from 1 */
     size_t terms, fields;

@@ -28,7 +28,7 @@ typedef struct pn_checkpoint {
     uint64_t seed;
     double seconds;      /* of training so far, over all resumptions */
     const char *config;  /* resolved TOML */
-    const char *machine; /* device, toolkit, lowering: what exact resume depends on */
+    const char *machine; /* device, toolkit, lowering: what exact resume depends on, in that phase */
     const char *executor;
 } pn_checkpoint;
 

@@ -264,12 +264,11 @@ static pinn_status length_of(const pn_hdf5 *file, const char *name, hsize_t *len
     return status;
 }
 
-/* The first `rows` values of a quantity into its place in rows of `stride` numbers. */
-static pinn_status read_quantity(const pn_hdf5 *file, const char *name, hsize_t rows, size_t stride, double *out) {
+/* `rows` values of a quantity, from `first` on, into its place in rows of `stride` numbers. */
+static pinn_status read_quantity(const pn_hdf5 *file, const char *name, hsize_t first, hsize_t rows, size_t stride, double *out) {
     if (!rows) return PINN_OK;
     double *column = pn_allocate(rows, sizeof *column);
     if (!column) return PN_NO_MEMORY("the old training record");
-    const hsize_t first = 0;
     hid_t space = H5I_INVALID_HID, memory = H5Screate_simple(1, &rows, NULL), set = H5Dopen2(file->id, name, H5P_DEFAULT);
     pinn_status status = PINN_OK;
     if (set >= 0) space = H5Dget_space(set);
@@ -293,43 +292,105 @@ static hsize_t kept_rows(const double *step, hsize_t rows, size_t stride, int64_
     return kept;
 }
 
-/* Old rows up to `last_step`; IO means that the file is damaged. A quantity the old file has not reads as NaN. `row` is the
- * caller's. */
-static pinn_status read_rows(const pn_hdf5 *file, const char *const *quantity, size_t count, int64_t last_step, double **row,
-                             size_t *rows) {
+/* How many whole rows the old file has, and which quantity is the step; IO means that the file is damaged. */
+static pinn_status count_rows(const pn_hdf5 *file, const char *const *quantity, size_t count, hsize_t *rows, size_t *step) {
     pinn_status status = PINN_OK;
     pn_text name = {0};
-    double *all = NULL;
     hsize_t shortest = HSIZE_UNDEF, length = 0;
-    size_t step = 0, bytes;
     for (size_t i = 0; i < count; i++) {
         dataset_name(quantity[i], &name);
         PN_TRY(pn_text_check(&name));
         if (is_step(quantity[i]))
-            step = i;
+            *step = i;
         else if (!pn_hdf5_exists(file, name.data))
             continue;
         PN_TRY(length_of(file, name.data, &length));
         if (length < shortest) shortest = length;
     }
-    all = __builtin_mul_overflow((size_t)shortest, count * sizeof *all, &bytes) ? NULL : pn_allocate(bytes, 1);
+    *rows = shortest;
+fail:
+    pn_text_free(&name);
+    return status;
+}
+
+/* `rows` rows from `first` on; a quantity the old file has not reads as NaN. */
+static pinn_status read_between(const pn_hdf5 *file, const char *const *quantity, size_t count, hsize_t first, hsize_t rows,
+                                double *row) {
+    pinn_status status = PINN_OK;
+    pn_text name = {0};
+    for (size_t i = 0; i < count; i++) {
+        dataset_name(quantity[i], &name);
+        PN_TRY(pn_text_check(&name));
+        if (!is_step(quantity[i]) && !pn_hdf5_exists(file, name.data))
+            for (hsize_t k = 0; k < rows; k++) row[k * count + i] = NAN;
+        else
+            PN_TRY(read_quantity(file, name.data, first, rows, count, row + i));
+    }
+fail:
+    pn_text_free(&name);
+    return status;
+}
+
+/* Old rows up to `last_step`. `row` is the caller's. */
+static pinn_status read_rows(const pn_hdf5 *file, const char *const *quantity, size_t count, int64_t last_step, double **row,
+                             size_t *rows) {
+    double *all = NULL;
+    hsize_t there = 0;
+    size_t step = 0, bytes;
+    pinn_status status;
+    PN_TRY(count_rows(file, quantity, count, &there, &step));
+    all = __builtin_mul_overflow((size_t)there, count * sizeof *all, &bytes) ? NULL : pn_allocate(bytes, 1);
     if (!all) {
         status = PN_NO_MEMORY("the old training record");
         goto fail;
     }
-    for (size_t i = 0; i < count; i++) {
-        dataset_name(quantity[i], &name);
-        if (i != step && !pn_hdf5_exists(file, name.data))
-            for (hsize_t k = 0; k < shortest; k++) all[k * count + i] = NAN;
-        else
-            PN_TRY(read_quantity(file, name.data, shortest, count, all + i));
-    }
-    *rows = kept_rows(all + step, shortest, count, last_step);
+    PN_TRY(read_between(file, quantity, count, 0, there, all));
+    *rows = kept_rows(all + step, there, count, last_step);
     *row = all;
     all = NULL;
 fail:
     pn_free(all);
-    pn_text_free(&name);
+    return status;
+}
+
+/* The last of those rows alone; `found`: there is one. */
+static pinn_status read_last(const pn_hdf5 *file, const char *const *quantity, size_t count, int64_t last_step, double *row,
+                             bool *found) {
+    double *column = NULL;
+    hsize_t rows = 0;
+    size_t step = 0;
+    pinn_status status;
+    PN_TRY(count_rows(file, quantity, count, &rows, &step));
+    column = pn_allocate(rows, sizeof *column);
+    if (!column) {
+        status = PN_NO_MEMORY("the training record");
+        goto fail;
+    }
+    PN_TRY(read_between(file, quantity + step, 1, 0, rows, column));
+    rows = kept_rows(column, rows, 1, last_step);
+    if (rows) PN_TRY(read_between(file, quantity, count, rows - 1, 1, row));
+    *found = rows > 0;
+fail:
+    pn_free(column);
+    return status;
+}
+
+pinn_status pn_events_last(const char *path, const char *const *quantity, size_t count, int64_t last_step, double *row,
+                           bool *found) {
+    pn_hdf5 file = {0};
+    pinn_status status = check_quantities(path, quantity, count);
+    double *last = status == PINN_OK ? pn_allocate(count, sizeof *last) : NULL;
+    bool there = false;
+    if (status != PINN_OK) return status;
+    if (!last) return PN_NO_MEMORY("a row of the training record");
+    pn_hdf5_enter();
+    status = pn_hdf5_open(path, H5F_ACC_RDONLY | H5F_ACC_SWMR_READ, &file);
+    if (status == PINN_OK) status = read_last(&file, quantity, count, last_step, last, &there);
+    pn_hdf5_close(file.id);
+    pn_hdf5_leave();
+    if (status == PINN_OK && there) memcpy(row, last, count * sizeof *row);
+    if (status == PINN_OK) *found = there;
+    pn_free(last);
     return status;
 }
 

@@ -6,6 +6,7 @@
 #ifndef PN_IO_EVENTS_H
 #define PN_IO_EVENTS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,5 +25,9 @@ pinn_status pn_events_close(pn_events *events);
  * NULL) then gets a text. */
 pinn_status pn_events_resume(const char *path, const char *const *quantity, size_t count, int64_t last_step, pn_events **out,
                              char **warning);
+
+/* The last row with step <= `last_step` of a record that nobody writes, left as it is; NaN for quantities that it has not. `row` [count] is
+ * written only where there is one. IO: no record, or a damaged one. */
+pinn_status pn_events_last(const char *path, const char *const *quantity, size_t count, int64_t last_step, double *row, bool *found);
 
 #endif

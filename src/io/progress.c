@@ -40,23 +40,42 @@ static void append_duration(pn_text *text, double seconds) {
         pn_text_printf(text, "  %lus left", s);
 }
 
-/* Columns two blanks apart, what is wanted first in front: a terminal may be too narrow for the last ones. */
-static void describe(const pn_progress_state *state, bool brief, pn_text *text) {
-    text->length = 0;
-    text->failed = false;
-    pn_text_printf(text, "step %llu/%llu  loss %.3e", (unsigned long long)state->step, (unsigned long long)state->steps, state->loss);
-    if (state->steps_per_second > 0 && isfinite(state->steps_per_second)) {
-        pn_text_printf(text, "  %.*f steps/s", state->steps_per_second < 10 ? 1 : 0, state->steps_per_second);
-        if (state->steps > state->step) append_duration(text, (double)(state->steps - state->step) / state->steps_per_second);
-    }
-    const char *title = brief ? "  L2" : "  relative L2";
+/* The step comes first: an error is not to be read without it. */
+static void append_errors(const pn_progress_state *state, bool brief, pn_text *text) {
+    bool first = true;
     for (size_t f = 0; f < state->fields; f++) {
         if (isnan(state->relative_l2[f])) continue;
-        pn_text_printf(text, "%s %s %.2e", title, state->field[f], state->relative_l2[f]);
-        title = " ";
+        pn_text_string(text, !first ? " " : brief ? "  L2" : "  relative L2");
+        if (first && state->evaluated != state->step) pn_text_printf(text, " (step %llu)", (unsigned long long)state->evaluated);
+        pn_text_printf(text, " %s %.2e", state->field[f], state->relative_l2[f]);
+        first = false;
     }
-    pn_text_printf(text, "  learning rate %.2e", state->learning_rate);
 }
+
+/* Columns two blanks apart, what is wanted first in front: a terminal may be too narrow for the last ones. */
+static void describe(const pn_progress_state *state, bool brief, pn_text *text) {
+    const double rate = state->steps_per_second;
+    text->length = 0;
+    text->failed = false;
+    pn_text_printf(text, "step %llu/%llu", (unsigned long long)state->step, (unsigned long long)state->steps);
+    if (!isnan(state->loss)) pn_text_printf(text, "  loss %.*e", brief ? 2 : 3, state->loss);
+    if (rate > 0 && isfinite(rate)) {
+        pn_text_printf(text, "  %.*f%s/s", rate < 10 ? 1 : 0, rate, brief ? "" : " steps");
+        if (state->steps > state->step) append_duration(text, (double)(state->steps - state->step) / rate);
+    }
+    append_errors(state, brief, text);
+    if (!isnan(state->learning_rate)) pn_text_printf(text, "  learning rate %.2e", state->learning_rate);
+}
+
+/* Sums whose parts fade with their age: their quotient needs no first value to begin with. */
+void pn_progress_rate_add(pn_progress_rate *rate, double steps, double seconds) {
+    static const double memory = 10; /* seconds after which a part counts 1/e */
+    const double fade = exp(-seconds / memory);
+    rate->steps = fade * rate->steps + steps;
+    rate->seconds = fade * rate->seconds + seconds;
+}
+
+double pn_progress_rate_get(const pn_progress_rate *rate) { return rate->seconds > 0 ? rate->steps / rate->seconds : 0; }
 
 /* How much of a line `width` bytes show, without half a column; the first column is cut where it must be. */
 static int fitting(const char *line, int width) {

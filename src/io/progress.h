@@ -10,13 +10,23 @@
 typedef struct pn_progress pn_progress;
 
 typedef struct pn_progress_state {
-    uint64_t step, steps; /* done, of */
-    double loss, learning_rate;
-    double steps_per_second;   /* recent */
-    const char *const *field;  /* [fields] */
-    const double *relative_l2; /* [fields]; NaN = not known */
+    uint64_t step, steps;       /* done, of */
+    double loss, learning_rate; /* of that step; NaN = not known, here and below: left out */
+    double steps_per_second;    /* recent; 0 = not known */
+    const char *const *field;   /* [fields] */
+    const double *relative_l2;  /* [fields] */
     size_t fields;
+    uint64_t evaluated;         /* the step that relative_l2 is of; told where that is not the present one */
 } pn_progress_state;
+
+/* A recent rate: what was done lately counts, what is older less and less. All zero: nothing yet. */
+typedef struct pn_progress_rate {
+    double steps, seconds;
+} pn_progress_rate;
+
+/* `seconds` more have passed, with `steps` done in them. */
+void pn_progress_rate_add(pn_progress_rate *rate, double steps, double seconds);
+double pn_progress_rate_get(const pn_progress_rate *rate);
 
 /* `quiet` prints nothing. NULL on lack of memory is fine for the other calls. */
 pn_progress *pn_progress_create(FILE *stream, bool quiet);

@@ -403,6 +403,13 @@ fail:
     return status;
 }
 
+pinn_status pn_run_complete(pn_run *run, const pn_solution *solution) {
+    uint64_t step = 0;
+    if (run->began) return pn_fail(PINN_BAD_ARGUMENT, "%s: a run that has begun queues its solution", run->path);
+    if (pn_solution_step(run->solution_path, &step) == PINN_OK && step == solution->step) return PINN_OK;
+    return advise(pn_solution_write(run->solution_path, solution));
+}
+
 pinn_status pn_run_close(pn_run *run) { return run ? release(run) : PINN_OK; }
 
 const char *pn_run_warning(const pn_run *run) { return run->warning.length ? run->warning.data : NULL; }

@@ -49,6 +49,9 @@ bool pn_run_snapshot_ready(pn_run *run);
 pinn_status pn_run_snapshot(pn_run *run, const pn_checkpoint *checkpoint, bool wait, bool *taken);
 /* Queues solution.h5 (copied) at the end. */
 pinn_status pn_run_solution(pn_run *run, const pn_solution *solution);
+/* Of a resumed run that has nothing left to do and so never begins: writes solution.h5 where there is none of the solution's step, as after a
+ * kill between checkpoint and solution. All else stays as it is. */
+pinn_status pn_run_complete(pn_run *run, const pn_solution *solution);
 /* Waits until everything queued is on disk; returns the first failure, or NUMERIC after a snapshot that was not finite. */
 pinn_status pn_run_flush(pn_run *run);
 /* Writes what is queued, stops the thread, releases the lock; returns a failure that no call has returned yet. NULL is fine. */

@@ -100,3 +100,15 @@ pinn_status pn_solution_write(const char *path, const pn_solution *solution) {
     pn_hdf5_leave();
     return status;
 }
+
+pinn_status pn_solution_step(const char *path, uint64_t *step) {
+    pn_hdf5 file = {0};
+    uint64_t found;
+    pn_hdf5_enter();
+    pinn_status status = pn_hdf5_open(path, H5F_ACC_RDONLY, &file);
+    if (status == PINN_OK) status = pn_hdf5_get_attribute(&file, "step", H5T_NATIVE_UINT64, &found);
+    pn_hdf5_close(file.id);
+    pn_hdf5_leave();
+    if (status == PINN_OK) *step = found;
+    return status;
+}

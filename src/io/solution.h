@@ -23,6 +23,8 @@ typedef struct pn_solution {
  * equal-length columns. Attributes of the root: title, step, seed, coordinates (their names, in the order of the fields' axes),
  * layout ("grid" or "columns"). Atomic like a checkpoint. */
 pinn_status pn_solution_write(const char *path, const pn_solution *solution);
+/* The step after which the fields of such a file were computed. IO: no such file. */
+pinn_status pn_solution_step(const char *path, uint64_t *step);
 
 typedef struct pn_reference { /* what a reference file holds, laid out as an evaluation set */
     size_t points;

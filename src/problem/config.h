@@ -129,6 +129,8 @@ pinn_status pn_config_write(const pn_config *config, pn_text *out);
  * but [stop], [output], [reference], title, tiles, larger train steps of the last phase and points of later phases. One a line into `out`, as "constants.alpha: 0.4 -> 0.5" ("(absent)" where a text has
  * not the key); nothing when resuming is fine. */
 pinn_status pn_config_compare(const char *resolved_old, const char *resolved_new, uint64_t phase, pn_text *out);
+/* Whether both texts show a solution in the same way: title, points of the evaluation, reference. */
+pinn_status pn_config_same_solution(const char *resolved_old, const char *resolved_new, bool *same);
 /* The string under a key of the top level of a resolved TOML text, owned by the caller (pn_free); NULL where there is none. */
 pinn_status pn_config_find_string(const char *resolved, const char *key, char **out);
 /* The file's text with its key `tiles` set to this value and nothing else changed, appended to `out`. Errors: UNSUPPORTED where the file is

@@ -1,8 +1,8 @@
 /* How rows and snapshots leave the device: copies into pinned planes, then a host function that hands them to the writer thread.
  * And the way back: resuming from a checkpoint. */
-#include <math.h>
 #include <string.h>
 
+#include "io/events.h"
 #include "train/training.h"
 
 /* Columns of a row as the writer gets it: the ring's row with the host's clock put in after the step. */
@@ -45,6 +45,11 @@ void pn_event_names_free(char **names, size_t count) {
     pn_free(names);
 }
 
+/* Of training so far, in all: what comes after the last chunk is none. */
+static double seconds_in_all(const pinn_training *training) {
+    return training->seconds_before + (training->trains ? pn_clock() - training->start : training->seconds);
+}
+
 /* Only what the writer needs of the state that has landed; step words without the ring's row count and the rule that stopped, so
  * that a checkpoint does not depend on how many rows were written on the way nor on why it was taken. */
 static pn_checkpoint landed_checkpoint(const pinn_training *training) {
@@ -54,7 +59,7 @@ static pn_checkpoint landed_checkpoint(const pinn_training *training) {
                                 .moments = (void *)(training->landed_state + training->state_moments),
                                 .phase = training->phase,
                                 .seed = training->seed,
-                                .seconds = training->seconds_before + pn_clock() - training->start,
+                                .seconds = seconds_in_all(training),
                                 .config = pn_text_get(&training->resolved),
                                 .machine = pn_text_get(&training->machine),
                                 .executor = pinn_executor_name(pinn_context_executor(training->context))};
@@ -66,7 +71,7 @@ static pn_checkpoint landed_checkpoint(const pinn_training *training) {
 
 static pinn_status hand_over(pinn_training *training) {
     size_t length = pn_row_length(training->problem->terms, training->problem->fields);
-    double now = training->seconds_before + pn_clock() - training->start;
+    const double now = seconds_in_all(training);
     for (; training->drained < training->landed_words->rows; training->drained++) {
         const double *row = training->landed_ring + training->drained % PN_RING_ROWS * length;
         training->row[WRITTEN_STEP] = row[PN_ROW_STEP];
@@ -161,6 +166,8 @@ void pn_mirror_words(pinn_training *training, const pn_words *words) {
     training->step = words->step;
     training->phase_step = words->phase_step;
     training->stop = words->stop;
+    training->loss = words->loss;
+    training->learning_rate = words->learning_rate;
     training->best_loss = words->best_loss;
     training->best_step = words->best_step;
 }
@@ -175,13 +182,33 @@ static pinn_status restore_state(pinn_training *t, const pn_checkpoint *checkpoi
     t->first_step = t->step;
     t->phase = (size_t)checkpoint->phase;
     t->seconds_before = checkpoint->seconds;
-    /* What is known of the last step, until there is a newer row. */
-    t->row[WRITTEN_STEP] = (double)checkpoint->words.step;
-    t->row[PN_ROW_LEARNING_RATE + 1] = checkpoint->words.learning_rate;
-    t->row[PN_ROW_GRADIENT_NORM + 1] = checkpoint->words.gradient_norm;
-    t->row[PN_ROW_LOSS + 1] = checkpoint->words.loss;
-    for (size_t k = 0; k < t->problem->terms; k++) t->row[PN_ROW_TERMS + 1 + k] = NAN;
 fail:
+    return status;
+}
+
+/* The last event, until there is a newer one. A record that is gone or damaged has none: what becomes of it is told elsewhere. */
+static pinn_status restore_row(pinn_training *training) {
+    char **name = NULL;
+    size_t count = 0;
+    bool found;
+    pn_text path = {0};
+    pinn_status status;
+    pn_text_printf(&path, "%s/events.h5", training->directory);
+    PN_TRY(pn_text_check(&path));
+    PN_TRY(pn_event_names(training, &name, &count));
+    status = pn_events_last(path.data, (const char *const *)name, count, (int64_t)training->step, training->row, &found);
+    if (status == PINN_IO) status = PINN_OK;
+fail:
+    pn_event_names_free(name, count);
+    pn_text_free(&path);
+    return status;
+}
+
+/* Nothing to train, and a solution that would show the same. */
+static pinn_status find_idle(pinn_training *training, const char *stored) {
+    bool same = false;
+    const pinn_status status = pn_config_same_solution(stored, pn_text_get(&training->resolved), &same);
+    training->idle = same && pn_end_reached(training);
     return status;
 }
 
@@ -206,6 +233,8 @@ pinn_status pn_training_resume(pinn_training *training) {
     PN_TRY(pn_checkpoint_read(path.data, &checkpoint, NULL, &training->stored_machine));
     PN_TRY(check_progress(training, path.data, &checkpoint));
     PN_TRY(restore_state(training, &checkpoint));
+    PN_TRY(restore_row(training));
+    PN_TRY(find_idle(training, stored));
 fail:
     pn_free(checkpoint.moments);
     pn_free(checkpoint.parameters);

@@ -1,6 +1,6 @@
-/* The run: phases made of chunks. A chunk is the steps up to the next event, evaluation, snapshot or phase end (kernels/begin.h);
- * the device does it in one launch and says itself when a stop rule is met. Then what is due leaves the device, and the host looks
- * around. */
+/* The run: phases made of chunks. A chunk is the steps up to the next event, evaluation, snapshot or phase end, or fewer, so that the
+ * host has its turn in time (kernels/begin.h); the device does it in one launch and says itself when a stop rule is met. Then what is
+ * due leaves the device, and the host looks around. */
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
@@ -11,19 +11,20 @@
 /* A chunk is cut so that signals, [stop] seconds and progress are looked at about twice a second. */
 #define LOOK_EVERY 0.5
 
+/* Loss and learning rate are the last step's, which come home with every chunk: event rows may be far apart. */
 static void show_progress(const pinn_training *training, bool force) {
     const pn_problem *problem = training->problem;
-    const double *row = training->row;
-    bool known = row[0] > 0;
+    const bool known = training->step > 0;
     const pn_progress_state state = {
         .step = training->step,
         .steps = training->last_step,
-        .loss = known ? row[PN_ROW_LOSS + 1] : NAN,
-        .learning_rate = known ? row[PN_ROW_LEARNING_RATE + 1] : NAN,
-        .steps_per_second = (double)(training->step - training->first_step) / fmax(pn_clock() - training->start, 1e-9),
+        .loss = known ? training->loss : NAN,
+        .learning_rate = known ? training->learning_rate : NAN,
+        .steps_per_second = pn_progress_rate_get(&training->rate),
         .field = problem->field_name,
         .relative_l2 = training->relative_l2,
-        .fields = training->has_evaluation ? problem->fields : 0};
+        .fields = training->has_evaluation ? problem->fields : 0,
+        .evaluated = training->evaluated};
     pn_progress_update(training->progress, &state, force);
 }
 
@@ -31,8 +32,9 @@ static void show_progress(const pinn_training *training, bool force) {
 static void look_at_row(pinn_training *training) {
     const pn_problem *problem = training->problem;
     const double *row = training->row, *error = row + PN_ROW_TERMS + 1 + problem->terms;
-    if (row[0] == (double)training->step && training->has_evaluation && pn_evaluate_due(&training->settings, training->step))
-        for (size_t f = 0; f < problem->fields; f++) training->relative_l2[f] = error[f];
+    if (row[0] != (double)training->step || !training->has_evaluation || !pn_evaluate_due(&training->settings, training->step)) return;
+    for (size_t f = 0; f < problem->fields; f++) training->relative_l2[f] = error[f];
+    training->evaluated = training->step;
 }
 
 static pinn_status run_chunk(pinn_training *training) {
@@ -70,6 +72,7 @@ static pinn_status next_phase(pinn_training *training) {
     pinn_status status;
     PN_TRY(pn_checkpoint_now(training));
     training->phase_step = 0;
+    training->rate = (pn_progress_rate){0}; /* a step of another phase may cost anything */
     pn_note(training, "[[train]] %zu of %zu begins at step %llu", training->phase + 2, training->config->phase_count,
             (unsigned long long)training->step);
     PN_TRY(pinn_plane_write(training->words, offsetof(pn_words, phase_step), &none, sizeof none));
@@ -102,6 +105,12 @@ static void tell_nothing_left(const pinn_training *training) {
                 training->stop_reason, training->stop_reason);
 }
 
+const char *pn_end_reached(const pinn_training *training) {
+    const double seconds = training->config->stop.seconds;
+    if (training->step >= training->last_step) return training->last_step == training->total_steps ? "steps" : "step";
+    return seconds > 0 && training->seconds_before + training->seconds >= seconds ? "seconds" : NULL;
+}
+
 /* Everything the host looks at between chunks; true through `stop` when the run ends here. */
 static pinn_status look_around(pinn_training *training, bool *stop) {
     static const char *const rule[PN_STOPS] = {[PN_STOP_LOSS] = "loss",
@@ -109,14 +118,10 @@ static pinn_status look_around(pinn_training *training, bool *stop) {
                                                [PN_STOP_RELATIVE_L2] = "relative_l2",
                                                [PN_STOP_PLATEAU] = "plateau",
                                                [PN_STOP_NAN] = "nan"};
-    const pn_config *config = training->config;
+    const char *end = rule[training->stop] ? rule[training->stop] : pn_end_reached(training);
     *stop = true;
-    if (rule[training->stop])
-        training->stop_reason = rule[training->stop];
-    else if (training->step >= training->last_step)
-        training->stop_reason = training->last_step == training->total_steps ? "steps" : "step";
-    else if (config->stop.seconds > 0 && training->seconds_before + training->seconds >= config->stop.seconds)
-        training->stop_reason = "seconds";
+    if (end)
+        training->stop_reason = end;
     else if (atomic_load(&training->interrupted)) {
         training->stop_reason = "signal";
         return report_interrupted(training);
@@ -132,12 +137,16 @@ static pinn_status train(pinn_training *training) {
     if (status == PINN_OK && stop) tell_nothing_left(training);
     while (status == PINN_OK && !stop) {
         while (training->phase_step >= training->config->phase[training->phase].steps &&
-               training->phase + 1 < training->config->phase_count)
+               training->phase + 1 < training->config->phase_count) {
             PN_TRY(next_phase(training));
-        double before = pn_clock();
+            longest = 1; /* its steps may take longer */
+        }
+        const double before = pn_clock();
+        const uint64_t step = training->step;
         PN_TRY(pn_chunk_limit(training, longest, false));
         PN_TRY(run_chunk(training));
-        double took = pn_clock() - before;
+        const double took = pn_clock() - before;
+        pn_progress_rate_add(&training->rate, (double)(training->step - step), took);
         if (took < LOOK_EVERY / 2 && longest < PN_LONGEST_CHUNK / 2) longest *= 2;
         if (took > LOOK_EVERY && longest > 1) longest /= 2;
         status = look_around(training, &stop);
@@ -151,6 +160,7 @@ fail:
  * both are of the last good parameters. */
 static pinn_status finish(pinn_training *training) {
     pinn_status status;
+    if (training->idle) return pn_finish_solution(training);
     PN_TRY(pn_checkpoint_now(training));
     PN_TRY(pn_finish_solution(training));
     if (training->run) PN_TRY(pn_run_flush(training->run));
@@ -179,7 +189,9 @@ pinn_status pinn_training_run(pinn_training *training) {
     if (status != PINN_OK) return status;
     training->progress = pn_progress_create(training->progress_stream, training->progress_stream == NULL);
     training->start = pn_clock();
+    training->trains = true;
     status = train(training);
+    training->trains = false;
     if (training->stop != PN_STOP_NAN) show_progress(training, true); /* else the error tells all */
     pn_progress_destroy(training->progress);
     training->progress = NULL;

@@ -143,6 +143,7 @@ pinn_status pn_machinery_create(pinn_training *training) {
     size_t *offset = pn_allocate(problem->sets, sizeof *offset);
     pinn_status status;
     if (!offset) return PN_NO_MEMORY("the point sets");
+    training->machinery_new = true;
     PN_TRY(create_points(training, offset));
     PN_TRY(create_weights(training));
     PN_TRY(create_sampler(training, offset));
@@ -248,6 +249,7 @@ pinn_status pn_machinery_record(pinn_training *training) {
     PN_TRY(pinn_graph_begin(training->chunk_graph));
     PN_TRY(pn_chunk_record(training, training->chunk_graph, training->unroll));
     PN_TRY(pinn_graph_build(training->chunk_graph));
+    training->machinery_new = false;
 fail:
     return status;
 }
@@ -340,6 +342,20 @@ static pn_hyper phase_settings(const pinn_training *training, const pn_config_ph
                       .longest = training->settings.longest ? training->settings.longest : 1};
 }
 
+/* What exact resume depends on: device, library versions' executor, and how sums are split, which the point counts decide. */
+static pinn_status describe_machine(pinn_training *training) {
+    const pn_pass *pass = training->machinery.pass;
+    pn_text *machine = &training->machine;
+    pn_pass_cost cost;
+    pn_pass_get_cost(pass, &cost);
+    pn_text_free(machine);
+    pn_text_printf(machine, "%s; %s pass", pinn_context_device_name(training->context), pn_pass_lowering_name(pass));
+    if (pinn_context_executor(training->context) == PINN_EXECUTOR_CPU) pn_text_printf(machine, ", %s", pn_program_isa());
+    if (*pn_pass_tiles(pass)) pn_text_printf(machine, ", tiles of %s", pn_pass_tiles(pass));
+    if (cost.tile_points) pn_text_printf(machine, ", %zu points a tile, %zu groups", cost.tile_points, cost.tile_groups);
+    return pn_text_check(machine);
+}
+
 pinn_status pn_phase_begin(pinn_training *training, size_t phase) {
     const pn_config_phase *p = &training->config->phase[phase];
     bool changed = false;
@@ -363,6 +379,7 @@ pinn_status pn_phase_begin(pinn_training *training, size_t phase) {
     training->settings = phase_settings(training, p);
     PN_TRY(pinn_plane_write(training->hyper, 0, &training->settings, sizeof training->settings));
     PN_TRY(pn_machinery_record(training));
+    PN_TRY(describe_machine(training));
 fail:
     return status;
 }

@@ -146,6 +146,7 @@ pinn_status pn_finish_solution(pinn_training *training) {
     for (size_t i = 0; i < count; i++) field[i] = pn_real_get(real, raw, i);
     for (size_t f = 0; f < problem->fields; f++)
         if (problem->has_reference[f]) training->relative_l2[f] = error_norm(field + f * points, problem->reference + f * points, points);
+    training->evaluated = training->step;
     const pn_solution solution = {.coordinates = problem->coordinates,
                                   .fields = problem->fields,
                                   .points = points,
@@ -158,7 +159,7 @@ pinn_status pn_finish_solution(pinn_training *training) {
                                   .title = training->config->title.text,
                                   .step = training->step,
                                   .seed = training->seed};
-    if (training->run) PN_TRY(pn_run_solution(training->run, &solution));
+    if (training->run) PN_TRY(training->idle ? pn_run_complete(training->run, &solution) : pn_run_solution(training->run, &solution));
 fail:
     pn_free(field);
     pn_free(raw);

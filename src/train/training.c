@@ -93,12 +93,15 @@ static pinn_status choose_lowering(pinn_training *training, const pinn_options *
     return PINN_OK;
 }
 
-/* A first build is what every run begins with; only building again is worth a line, and in a plan it is not. */
+/* A first build is what every run begins with, building again what other points ask for; only a build that nobody asked for is worth a line, and
+ * in a plan it is not. */
 static void context_message(void *user, const char *line) {
-    static const char first[] = "first build";
-    size_t length = strlen(line);
-    if (((const pinn_training *)user)->check_only) return;
-    if (length < sizeof first || strcmp(line + length - (sizeof first - 1), first) != 0) pn_note(user, "%s", line);
+    static const char built[] = "' built (", first[] = "first build";
+    const pinn_training *training = user;
+    const size_t length = strlen(line);
+    const bool again = length < sizeof first || strcmp(line + length - (sizeof first - 1), first) != 0;
+    if (training->check_only) return;
+    if (again && !(training->machinery_new && strstr(line, built))) pn_note(training, "%s", line);
 }
 
 /* A coordinate that is called as time is, in a file that names none as time: right for few, and trained without any error. */
@@ -302,19 +305,11 @@ fail:
     return status;
 }
 
-/* What exact resume depends on: device, library versions' executor, and how sums are split. */
-static pinn_status describe_machine(pinn_training *training) {
-    pn_pass_cost cost;
-    pn_pass_get_cost(training->machinery.pass, &cost);
-    pn_text_printf(&training->machine, "%s; %s pass", pinn_context_device_name(training->context),
-                   pn_pass_lowering_name(training->machinery.pass));
-    if (pinn_context_executor(training->context) == PINN_EXECUTOR_CPU) pn_text_printf(&training->machine, ", %s", pn_program_isa());
-    if (*pn_pass_tiles(training->machinery.pass)) pn_text_printf(&training->machine, ", tiles of %s", pn_pass_tiles(training->machinery.pass));
-    if (cost.tile_points) pn_text_printf(&training->machine, ", %zu points a tile, %zu groups", cost.tile_points, cost.tile_groups);
+/* In the phase that is resumed in: another one may split its sums in another way. */
+static void tell_other_machine(const pinn_training *training) {
     if (training->stored_machine && strcmp(training->stored_machine, pn_text_get(&training->machine)) != 0)
         pn_note(training, "resuming on another machine (%s) than before (%s): the result will not repeat bit for bit",
                 pn_text_get(&training->machine), training->stored_machine);
-    return pn_text_check(&training->machine);
 }
 
 static void tell_cache_trouble(const pinn_training *training) {
@@ -358,10 +353,10 @@ pinn_status pinn_training_create(const pinn_options *options, pinn_training **ou
     PN_TRY(pn_tiles_settle(training));
     PN_TRY(pn_phases_check(training));
     if (!resumes && !training->check_only) PN_TRY(initialise_parameters(training));
-    PN_TRY(describe_machine(training));
+    if (!training->idle) tell_other_machine(training);
     PN_TRY(pn_training_record_evaluation(training));
     PN_TRY(pn_drain_create(training));
-    if (training->directory) PN_TRY(begin_run(training));
+    if (training->directory && !training->idle) PN_TRY(begin_run(training));
     training->compile_for = NULL; /* a later phase need not */
     training->start_seconds = pn_clock() - start;
     training->start_compiled = pn_compiled_kernels() - compiled;

@@ -54,8 +54,8 @@ struct pinn_training {
     pn_problem *problem;
     pn_network *network;
     pn_text resolved;      /* the config as TOML with every default */
-    pn_text machine;       /* what exact resume depends on */
-    char *stored_machine;  /* the same of the run that is resumed, or NULL */
+    pn_text machine;       /* what exact resume depends on, in the present phase */
+    char *stored_machine;  /* the same of the run that is resumed, in the phase its checkpoint stands in; or NULL */
     char *directory;
     pn_lowering lowering;
     const char *lowering_from; /* who may say which, for messages: "PINN_PASS" or the option */
@@ -65,6 +65,7 @@ struct pinn_training {
     bool tiles_anew;     /* "auto" was asked for by an option or the environment: not what a checkpoint has */
     char *tiles_before;  /* owned; of the run that is resumed, where others may take their place; else NULL */
     const char *compile_for; /* borrowed while the training is created */
+    bool idle;               /* resumed with nothing left to do: the run does not begin, and its files stay as they are */
     bool check_only;         /* made with compile_for or plan_only: never run, and its planes have no memory (graph/plan.h) */
     uint64_t seed, total_steps, last_step; /* last_step: the smaller of all phases' steps and [stop] step */
     FILE *progress_stream;
@@ -84,6 +85,7 @@ struct pinn_training {
     const double *landed_ring;
     const char *landed_state;
     pn_machinery machinery;
+    bool machinery_new;     /* not recorded yet: its graphs are built anew, which is no news */
     pinn_plane *evaluation_points, *reference;
     pn_layout value_layout;
     pn_pass *evaluation;
@@ -99,9 +101,9 @@ struct pinn_training {
     pn_hyper settings;         /* as on the device */
     uint32_t unroll;           /* steps in the body of the chunk graph's first loop */
     uint64_t longest;          /* no chunk has more steps */
-    uint64_t step, phase_step; /* done; mirrors of the device words, as `stop` and the best loss */
+    uint64_t step, phase_step; /* done; mirrors of the device words, as `stop`, the last step's scalars and the best loss */
     uint64_t stop, best_step;
-    double best_loss;
+    double loss, learning_rate, best_loss;
     size_t phase, phases_applied; /* the present [[train]]; how many of them have set their point counts */
     pn_phase_size *phase_size;    /* [phases], from the first that this process is to run; NULL with compile_for */
     size_t *phase_points;         /* [phases][sets] */
@@ -109,7 +111,9 @@ struct pinn_training {
     double start, seconds_before; /* monotonic time of this process's first step; training seconds of earlier processes */
     double *row;            /* [1 + row length]: the newest event row, "seconds" inserted after the step */
     uint64_t first_step;    /* where this process began */
-    double seconds;         /* training time of this process */
+    double seconds;         /* training time of this process, up to the last chunk */
+    bool trains;            /* it goes on */
+    pn_progress_rate rate;  /* of the present phase */
     double start_seconds, start_context, start_kernels; /* of creating the training: in all, the context alone, waiting for kernels alone */
     size_t start_compiled;  /* kernels compiled meanwhile; the others came from the cache */
     double phase_began;     /* monotonic time; and how many kernels this process had compiled then, */
@@ -120,6 +124,7 @@ struct pinn_training {
     /* results, also borrowed by pinn_result */
     const char **term_name;
     double *relative_l2;    /* [fields] */
+    uint64_t evaluated;     /* the step they are of */
     bool has_evaluation;
 };
 
@@ -155,8 +160,8 @@ pinn_status pn_chunk_record(const pinn_training *training, pinn_graph *graph, ui
 /* The evaluation's planes and pass, whose kernels then compile in the background; its graphs. */
 pinn_status pn_training_create_evaluation(pinn_training *training);
 pinn_status pn_training_record_evaluation(pinn_training *training);
-/* Makes the machinery that the phase needs, the first time the evaluation too; writes the phase's schedule, what falls due when and the stop
- * rules into the settings and the hyper words. */
+/* Makes the machinery that the phase needs, the first time the evaluation too, and describes the machine; writes the phase's schedule, what
+ * falls due when and the stop rules into the settings and the hyper words. */
 pinn_status pn_phase_begin(pinn_training *training, size_t phase);
 /* Once the first phase is made: measures those to come, and refuses what cannot fit (NO_MEMORY). A training that only plans goes on to the phase
  * that needs the most. */
@@ -164,6 +169,8 @@ pinn_status pn_phases_check(pinn_training *training);
 /* What the run has in all in a phase, bytes: on a GPU its planes; on a CPU also what there is beside the planes: the passes' own, the
  * evaluation set as it was read, and the writer's slot of a snapshot. */
 size_t pn_phase_bytes(const pinn_training *training, size_t phase);
+/* Which of the rules that the host looks at ends the run where it stands, "steps", "step" or "seconds"; or NULL. */
+const char *pn_end_reached(const pinn_training *training);
 /* Lets the next chunks have at most `longest` steps; `plain`: exactly so many. */
 pinn_status pn_chunk_limit(pinn_training *training, uint64_t longest, bool plain);
 
@@ -174,7 +181,7 @@ pinn_status pn_drain_enqueue(pinn_training *training, bool snapshot);
 pinn_status pn_checkpoint_now(pinn_training *training);
 /* Takes the mirrors of the device words from where a drain or a checkpoint left them. */
 void pn_mirror_words(pinn_training *training, const pn_words *words);
-/* Takes parameters, moments and words from the directory's checkpoint. */
+/* Takes parameters, moments and words from the directory's checkpoint, and the last event row; finds out whether anything is left to do. */
 pinn_status pn_training_resume(pinn_training *training);
 /* Event columns, in the order of the rows handed to the writer. `count` names, owned by the caller: free each, then the array. */
 pinn_status pn_event_names(const pinn_training *training, char ***out, size_t *count);

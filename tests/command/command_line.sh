@@ -129,7 +129,16 @@ expect 2 'these keys|These keys' "$train" "${quick[@]}" --set constants.alpha=0.
 expect 2 '^Give the same --set and --seed again, or resume from runs/heat/config.toml$' "$train" "${quick[@]}" --set constants.alpha=0.5 --resume "$heat"
 expect 1 '' sh -c '"$@" 2>&1 | grep "^$"' sh "$train" "${quick[@]}" --set constants.alpha=0.5 --resume "$heat" # no empty line
 expect 0 'stands at step 60; for more steps: --set train.0.steps=N, N above 60' "$train" "${quick[@]}" --resume "$heat"
+cp -r runs/heat idle
 expect 0 'stands at step 60, where stop.seconds ends it; --set stop.seconds=' "$train" "${quick[@]}" --set train.0.steps=61 --set stop.seconds=1e-9 --resume "$heat"
+expect 0 '"losses": \{"heat": [0-9.e-]+, ' "$train" "${quick[@]}" --resume --json --quiet "$heat"
+for file in events.h5 checkpoint.h5 solution.h5 config.toml; do
+    expect 0 '' cmp "idle/$file" "runs/heat/$file"
+done
+rm runs/heat/solution.h5 # the run was killed before it
+expect 0 'nothing left to do' "$train" "${quick[@]}" --resume "$heat"
+expect 0 '' test -s runs/heat/solution.h5
+expect 0 '' cmp idle/checkpoint.h5 runs/heat/checkpoint.h5
 expect 0 '"steps": 90' "$train" "${quick[@]}" --set train.0.steps=90 --json --quiet --resume "$heat"
 expect 0 '"steps": 95' "$train" "${quick[@]}" --set train.0.steps=95 --json --quiet --resume runs/heat/config.toml
 # its config.toml tells what it is now, so that it goes on from there without more options
@@ -206,21 +215,47 @@ wait $pid
 expect 130 '' sh -c "exit $?"
 expect 0 '' test -s signalled/checkpoint.h5
 expect 0 '' grep -q 'goes on from it: with the same --set and --seed, or from signalled/config.toml$' interrupted
+expect 0 '^pinn-train: stopping after the present steps; a second signal, more than a second from now, ends at once$' cat interrupted
 expect 0 '^1$' sh -c 'grep "^step " interrupted | tail -n 1 | grep -cFxf - interrupted' # its last line of progress stands once
 expect 0 'finished' "$train" --device cpu --quiet --json --set equation.0.points=200 --set output.events=10 --set stop.seconds=0.01 --resume --out signalled "$heat"
 
 # a stop asked for while the program still starts, and one asked for twice at once, leave a checkpoint too
-"$train" --device cpu --quiet --set equation.0.points=200 --out early "$heat" &
+caught() { # waits until it is the program of process $1 that catches SIGTERM (signal 15), no longer this shell
+    local mask
+    for _ in $(seq 1000); do
+        mask=$(sed -n 's/^SigCgt:[[:space:]]*//p' "/proc/$1/status")
+        [ "$(cat "/proc/$1/comm")" != "$(cat /proc/$$/comm)" ] && [ $((0x$mask >> 14 & 1)) -eq 1 ] && break
+        sleep 0.01
+    done 2>/dev/null
+}
+for quiet in '' --quiet; do
+    "$train" --device cpu $quiet --set equation.0.points=200 --force --out early "$heat" 2>answer &
+    pid=$!
+    caught $pid
+    kill -TERM $pid; kill -TERM $pid
+    wait $pid
+    expect 130 '' sh -c "exit $?"
+    expect 0 '' test -s early/checkpoint.h5
+    [ "$quiet" ] || expect 0 '^1$' grep -c '^pinn-train: stopping after the present steps; ' answer
+done
+expect 1 '' test -s answer
+
+# a long step: the stop is acknowledged before it ends, and a later signal ends it at once. SIGINT is ignored in a script's background
+OMP_NUM_THREADS=1 "$train" --device cpu --set equation.0.points=20000000 --out long "$heat" 2>answer & # a step takes many seconds
 pid=$!
-for _ in $(seq 1000); do # until it is the program that catches SIGTERM (signal 15), no longer this shell
-    caught=$(sed -n 's/^SigCgt:[[:space:]]*//p' /proc/$pid/status)
-    [ "$(cat /proc/$pid/comm)" != "$(cat /proc/$$/comm)" ] && [ $((0x$caught >> 14 & 1)) -eq 1 ] && break
-    sleep 0.01
-done 2>/dev/null
-kill -TERM $pid; kill -TERM $pid
-wait $pid
-expect 130 '' sh -c "exit $?"
-expect 0 '' test -s early/checkpoint.h5
+for _ in $(seq 300); do [ -e long/events.h5 ] && break; sleep 0.1; done
+sleep 0.2
+kill -INT $pid
+sleep 0.2
+expect 1 '' grep stopping answer
+kill -TERM $pid
+for _ in $(seq 20); do grep -q stopping answer && break; sleep 0.05; done
+expect 0 '' kill -0 $pid
+expect 0 'stopping after the present steps' cat answer
+sleep 1.1
+kill -TERM $pid
+wait $pid 2>/dev/null
+expect 143 '' sh -c "exit $?"
 
 # closed standard streams: the record is not written into, the missing JSON is an error
 "$train" "${quick[@]}" --json --force --out closed "$heat" >&- 2>&- <&-

@@ -10,6 +10,11 @@
 static const char *const quantities[] = {"step", "seconds", "loss/total", "loss/heat.1", "relative_l2/u"};
 enum { COUNT = 5 };
 
+static long file_size(const char *path) {
+    struct stat info;
+    return stat(path, &info) == 0 ? (long)info.st_size : -1;
+}
+
 /* Row k: step 10 (k+1), the rest numbers that tell row and column. */
 static void fill_row(double *row, long k) {
     row[0] = 10.0 * (double)(k + 1);
@@ -332,6 +337,37 @@ START_TEST(every_allocation_may_fail) {
 }
 END_TEST
 
+/* The last row up to a step, with a quantity that the record has not; nothing where there is none. The record stays as it is. */
+START_TEST(the_last_row_is_found) {
+    static const char *const wanted[] = {"loss/heat.1", "step", "loss/new"};
+    const char *path = in_directory("events.h5");
+    double row[3] = {1, 2, 3};
+    bool found = true;
+    ck_assert_int_eq(pn_events_last(path, wanted, 3, 100, row, &found), PINN_IO);
+    make_file(path, 700);
+    const long size = file_size(path);
+    ck_ok(pn_events_last(path, wanted, 3, 9, row, &found));
+    ck_assert(!found && row[1] == 2);
+    ck_ok(pn_events_last(path, wanted, 3, 6009, row, &found));
+    ck_assert(found && row[0] == 599 + 3 / 8.0 && row[1] == 6000 && isnan(row[2]));
+    ck_ok(pn_events_last(path, wanted, 3, INT64_MAX, row, &found));
+    ck_assert(found && row[1] == 7000);
+    ck_assert_int_eq(file_size(path), size);
+    ck_assert_int_eq(pn_events_last(path, wanted, 1, 100, row, &found), PINN_BAD_ARGUMENT);
+    pinn_status status = PINN_NO_MEMORY;
+    for (long n = 0; status != PINN_OK; n++) {
+        row[1] = 2;
+        pn_memory_fail_after(n);
+        status = pn_events_last(path, wanted, 3, 10, row, &found);
+        pn_memory_fail_after(-1);
+        ck_assert(status == PINN_OK || (status == PINN_NO_MEMORY && row[1] == 2));
+    }
+    ck_assert(row[1] == 10);
+    write_text(path, "damaged");
+    ck_assert_int_eq(pn_events_last(path, wanted, 3, 100, row, &found), PINN_IO);
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("events");
     TCase *test = tcase_create("events");
@@ -349,6 +385,7 @@ int main(void) {
     tcase_add_test(test, file_size_limits_are_errors_not_signals);
     tcase_add_test(test, full_disk_at_the_start_leaves_the_old_file);
     tcase_add_test(test, every_allocation_may_fail);
+    tcase_add_test(test, the_last_row_is_found);
     suite_add_tcase(suite, test);
     return suite_run(suite);
 }

@@ -9,7 +9,7 @@
 #include "terminal.h"
 
 static const char *const fields[] = {"u", "v"};
-static const double errors[] = {1.234e-3, NAN}, two_errors[] = {1.234e-3, 5.678e-3};
+static const double errors[] = {1.234e-3, NAN}, two_errors[] = {1.234e-3, 5.678e-3}, no_errors[] = {NAN, NAN}, second_error[] = {NAN, 5.678e-3};
 static const pn_progress_state state = {.step = 1000,
                                         .steps = 25000,
                                         .loss = 0.00321,
@@ -17,7 +17,8 @@ static const pn_progress_state state = {.step = 1000,
                                         .steps_per_second = 120,
                                         .field = fields,
                                         .relative_l2 = errors,
-                                        .fields = 2};
+                                        .fields = 2,
+                                        .evaluated = 1000};
 
 START_TEST(plain_lines) {
     char *text = NULL;
@@ -108,12 +109,15 @@ START_TEST(usual_width) {
         double rate;
         const char *line;
         const double *errors;
-    } cases[] = {{80, 1000, 25000, 120, "\r\033[Kstep 1000/25000  loss 3.210e-03  120 steps/s  3m 20s left  L2 u 1.23e-03\r\n"},
-                 {80, 12000, 100000, 12000, "\r\033[Kstep 12000/100000  loss 3.210e-03  12000 steps/s  7s left  L2 u 1.23e-03\r\n"},
-                 {80, 12000, 100000, 20, "\r\033[Kstep 12000/100000  loss 3.210e-03  20 steps/s  1h 13m left  L2 u 1.23e-03\r\n"},
+        uint64_t evaluated;
+    } cases[] = {{80, 1000, 25000, 120, "\r\033[Kstep 1000/25000  loss 3.21e-03  120/s  3m 20s left  L2 u 1.23e-03\r\n"},
+                 {80, 12000, 100000, 12000, "\r\033[Kstep 12000/100000  loss 3.21e-03  12000/s  7s left  L2 u 1.23e-03\r\n"},
+                 {80, 12000, 100000, 20, "\r\033[Kstep 12000/100000  loss 3.21e-03  20/s  1h 13m left  L2 u 1.23e-03\r\n"},
+                 {80, 12000, 100000, 12000, "\r\033[Kstep 12000/100000  loss 3.21e-03  12000/s  7s left  L2 (step 11500) u 1.23e-03\r\n", errors, 11500},
+                 {80, 12000, 100000, 20, "\r\033[Kstep 12000/100000  loss 3.21e-03  20/s  1h 13m left  L2 (step 11500) u 1.23e-03\r\n", errors, 11500},
                  {10, 1000, 25000, 120, "\r\033[Kstep 1000\r\n"},
-                 {90, 1000, 25000, 120, "\r\033[Kstep 1000/25000  loss 3.210e-03  120 steps/s  3m 20s left  L2 u 1.23e-03  v 5.68e-03\r\n", two_errors},
-                 {80, 1000, 25000, 120, "\r\033[Kstep 1000/25000  loss 3.210e-03  120 steps/s  3m 20s left  L2 u 1.23e-03\r\n", two_errors}};
+                 {80, 1000, 25000, 120, "\r\033[Kstep 1000/25000  loss 3.21e-03  120/s  3m 20s left  L2 u 1.23e-03  v 5.68e-03\r\n", two_errors},
+                 {76, 1000, 25000, 120, "\r\033[Kstep 1000/25000  loss 3.21e-03  120/s  3m 20s left  L2 u 1.23e-03\r\n", two_errors}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         terminal t;
         char text[256];
@@ -123,6 +127,7 @@ START_TEST(usual_width) {
         other.step = cases[i].step;
         other.steps = cases[i].steps;
         other.steps_per_second = cases[i].rate;
+        other.evaluated = cases[i].evaluated ? cases[i].evaluated : cases[i].step;
         if (cases[i].errors) other.relative_l2 = cases[i].errors;
         pn_progress_update(progress, &other, true);
         pn_progress_destroy(progress);
@@ -130,6 +135,56 @@ START_TEST(usual_width) {
         ck_assert_str_eq(text, cases[i].line);
         close_terminal(&t);
     }
+}
+END_TEST
+
+/* What is not known is left out, and what is older than the step says how old. */
+START_TEST(only_what_was_measured) {
+    static const struct {
+        uint64_t step, evaluated;
+        double measured;
+        const double *errors;
+        const char *line;
+    } cases[] = {{0, 0, NAN, no_errors, "step 0/25000\n"},
+                 {7, 0, 2e-3, no_errors, "step 7/25000  loss 2.000e-03  learning rate 2.00e-03\n"},
+                 {700, 500, 2e-3, two_errors, "step 700/25000  loss 2.000e-03  relative L2 (step 500) u 1.23e-03  v 5.68e-03  learning rate 2.00e-03\n"},
+                 {700, 500, 2e-3, second_error, "step 700/25000  loss 2.000e-03  relative L2 (step 500) v 5.68e-03  learning rate 2.00e-03\n"},
+                 {500, 500, NAN, two_errors, "step 500/25000  relative L2 u 1.23e-03  v 5.68e-03\n"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *text = NULL;
+        size_t size = 0;
+        FILE *stream = open_memstream(&text, &size);
+        pn_progress *progress = pn_progress_create(stream, false);
+        pn_progress_state other = state;
+        other.step = cases[i].step;
+        other.evaluated = cases[i].evaluated;
+        other.loss = other.learning_rate = cases[i].measured;
+        other.steps_per_second = 0;
+        other.relative_l2 = cases[i].errors;
+        pn_progress_update(progress, &other, true);
+        pn_progress_destroy(progress);
+        fclose(stream);
+        ck_assert_str_eq(text, cases[i].line);
+        free(text);
+    }
+}
+END_TEST
+
+/* Steps that become a hundred times slower: a minute later the rate is theirs. */
+START_TEST(rates_are_recent) {
+    pn_progress_rate rate = {0};
+    ck_assert(pn_progress_rate_get(&rate) == 0);
+    pn_progress_rate_add(&rate, 1, 0.001);
+    ck_assert_double_eq_tol(pn_progress_rate_get(&rate), 1000, 1e-9);
+    for (int i = 0; i < 2000; i++) pn_progress_rate_add(&rate, 500, 0.5);
+    ck_assert_double_eq_tol(pn_progress_rate_get(&rate), 1000, 1e-6);
+    pn_progress_rate_add(&rate, 5, 0.5);
+    ck_assert_double_lt(pn_progress_rate_get(&rate), 1000);
+    ck_assert_double_gt(pn_progress_rate_get(&rate), 900);
+    for (int i = 0; i < 139; i++) pn_progress_rate_add(&rate, 5, 0.5);
+    ck_assert_double_eq_tol(pn_progress_rate_get(&rate), 10, 1); /* 70 s: what is before counts e^-7 */
+    pn_progress_rate_add(&rate, 1, 1000); /* one long step outweighs all */
+    ck_assert_double_eq_tol(pn_progress_rate_get(&rate), 0.001, 1e-6);
 }
 END_TEST
 
@@ -141,6 +196,8 @@ int main(void) {
     tcase_add_test(test, quiet_or_without_memory);
     tcase_add_test(test, live_line);
     tcase_add_test(test, usual_width);
+    tcase_add_test(test, only_what_was_measured);
+    tcase_add_test(test, rates_are_recent);
     suite_add_tcase(suite, test);
     return suite_run(suite);
 }

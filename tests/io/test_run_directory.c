@@ -456,6 +456,35 @@ START_TEST(every_allocation_may_fail) {
 }
 END_TEST
 
+/* A run that was killed between its last checkpoint and its solution, and has nothing left to do. */
+START_TEST(only_a_solution_of_another_step_is_written) {
+    static const char *const coordinate[] = {"x"}, *const field[] = {"u"};
+    static const double x[] = {0, 1}, u[] = {3, 4};
+    const char *path = in_directory("runs/heat/solution.h5");
+    pn_solution solution = {.coordinates = 1, .fields = 1, .points = 2, .coordinate_name = coordinate, .field_name = field, .coordinate = x, .field = u, .step = 10};
+    uint64_t step = 0;
+    pn_run *run = NULL;
+    struct stat first, second;
+    make_run(20, 10);
+    for (int i = 0; i < 4; i++) { /* none, the same, an older one, a damaged one */
+        solution.step = i < 2 ? 10 : 11;
+        if (i == 3) write_text(path, "damaged");
+        ck_ok(claim(PN_RUN_RESUME, &run));
+        ck_ok(pn_run_complete(run, &solution));
+        ck_ok(pn_run_close(run));
+        ck_ok(pn_solution_step(path, &step));
+        ck_assert_uint_eq(step, solution.step);
+        ck_assert_int_eq(stat(path, i == 0 ? &first : &second), 0);
+        if (i == 1) ck_assert_uint_eq(first.st_ino, second.st_ino);
+        ck_assert_int_eq(rows_on_file(), 20);
+        ck_assert_int_eq(step_on_file(), 10);
+    }
+    ck_ok(try_open(PN_RUN_RESUME, &run));
+    ck_assert_int_eq(pn_run_complete(run, &solution), PINN_BAD_ARGUMENT);
+    ck_ok(pn_run_close(run));
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("run directory");
     TCase *test = tcase_create("run directory");
@@ -479,6 +508,7 @@ int main(void) {
     tcase_add_test(test, bad_places);
     tcase_add_loop_test(test, limits_at_the_beginning, 0, 3);
     tcase_add_test(test, every_allocation_may_fail);
+    tcase_add_test(test, only_a_solution_of_another_step_is_written);
     suite_add_tcase(suite, test);
     return suite_run(suite);
 }

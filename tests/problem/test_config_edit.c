@@ -66,11 +66,32 @@ START_TEST(resolved_texts_are_searched) {
 }
 END_TEST
 
+START_TEST(what_shows_is_compared) {
+    static const struct {
+        const char *old, *new;
+        bool same;
+    } cases[] = {{"seed = 0\n", "seed = 1\n[output]\nevents = 3\nevaluate = { every = 2 }\n", true},
+                 {"title = \"a\"\n", "title = \"b\"\n", false},
+                 {"title = \"a\"\n", "", false},
+                 {"", "[reference]\nu = \"x\"\n", false},
+                 {"[output]\nevaluate = { points = [3, 4] }\n", "[output]\nevaluate = { points = [3, 4], every = 5 }\n", true},
+                 {"[output]\nevaluate = { points = [3, 4] }\n", "[output]\nevaluate = { points = [3, 5] }\n", false},
+                 {"[output]\nevaluate = { points = [3, 4] }\n", "[output]\nevaluate = { points = 12 }\n", false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        bool same = !cases[i].same;
+        ck_assert_int_eq(pn_config_same_solution(cases[i].old, cases[i].new, &same), PINN_OK);
+        ck_assert_msg(same == cases[i].same, "case %zu", i);
+    }
+    ck_assert_int_eq(pn_config_same_solution("a = ", "", &(bool){false}), PINN_CONFIG);
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("config edit");
     TCase *tests = tcase_create("edit");
     tcase_add_loop_test(tests, edits_change_one_key, 0, sizeof edits / sizeof *edits);
     tcase_add_test(tests, resolved_texts_are_searched);
+    tcase_add_test(tests, what_shows_is_compared);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

@@ -34,6 +34,8 @@ START_TEST(notes_stand_above_the_live_line) {
     read_terminal(&t, text, sizeof text);
     ck_assert_msg(strstr(text, "step 2/3"), "no live line: %s", text);
     ck_assert_msg(strstr(text, "\r\033[Knote: [[train]] 3 of 3 begins at step 2\r\n\r\033[Kstep 2/3"), "%s", text);
+    /* No event row has come yet, but the steps have their loss. */
+    ck_assert_msg(strstr(text, "step 2/3  loss ") && !strstr(text, "nan"), "%s", text);
     for (const char *at = strstr(text, "note: "); at; at = strstr(at + 1, "note: "))
         ck_assert_msg(at == text || at[-1] == 'K' || at[-1] == '\n', "cut in: %s", text);
     pinn_training_destroy(training);
