@@ -146,11 +146,12 @@ static void catch_signals(bool quiet) {
     }
 }
 
-/* Before the run has begun, a file or directory that can't be used is wrong usage, but for want of room. */
+/* Before the run has begun, a file or directory that can't be used is wrong usage, but for want of room; so is what cannot be had here. */
 static int exit_status(pinn_status status, bool begun) {
     switch (status) {
     case PINN_OK: return EXIT_SUCCESS;
     case PINN_IO: return begun || pinn_error_is_full() ? EXIT_FAILED : EXIT_WRONG;
+    case PINN_UNSUPPORTED: return begun ? EXIT_FAILED : EXIT_WRONG;
     case PINN_CONFIG:
     case PINN_BAD_ARGUMENT: return EXIT_WRONG;
     case PINN_INTERRUPTED: return EXIT_INTERRUPTED;

@@ -127,7 +127,7 @@ pinn_status pn_tiles_refused(pinn_training *training) {
 pinn_status pn_lowering_refused(const pinn_training *training) {
     if (!with_tiles(training)) return PINN_UNSUPPORTED; /* by nobody's choice: the message is there */
     const char *pass = training->products_fma ? "fma" : training->lowering == PN_LOWERING_TILED ? "tiled" : "streamed";
-    return pn_fail(PINN_CONFIG, "%s is \"%s\": %s: unset it, or make it \"auto\", to have a pass that can be", training->lowering_from, pass,
+    return pn_fail(PINN_UNSUPPORTED, "%s is \"%s\": %s: unset it, or make it \"auto\", to have a pass that can be", training->lowering_from, pass,
                    pinn_error_message());
 }
 
