@@ -118,9 +118,12 @@ scaling=$("$bench" "${quick[@]}" --axes order --longest 60 2>&1) || { echo "FAIL
 expect 0 "^base +$sizes +cpu +float32 +tiled +$number +$number +- +$number +$number +$number %\$" echo "$scaling"
 expect 0 "^order +10000 +64 +4 +2 +2 +4 +cpu +float32 +tiled +$number +$number +1\.000 +$number +$number +$number %\$" echo "$scaling"
 expect 0 '^4$' grep -c '^order ' <(echo "$scaling")
-expect 0 '^points +10000000 .*skipped: a step would take about .* s, more than --longest 1e-06$' "$bench" "${quick[@]}" --axes points --longest 0.000001
-expect 0 '^dimension +10000 +64 +4 +2 +100 +102 .*skipped' "$bench" "${quick[@]}" --axes dimension --longest 0.000001
-expect 0 'float64' "$bench" "${quick[@]}" --axes depth --longest 0.000001 --set precision=float64
+scaling=$("$bench" "${quick[@]}" --axes points,dimension,depth --longest 0.000001 --set precision=float64 --set network.activation=sin \
+    --set equation.0.resample=always --set network.fourier.features=8 --set train.0.steps=5 --set seed=1 2>&1) ||
+    { echo "FAILED: scaling with other values: $scaling"; failures=$((failures + 1)); }
+expect 0 '^base +10000 +64 +4 +2 +2 .* float64 ' echo "$scaling"
+expect 0 '^points +10000000 .*skipped: a step would take about .* s, more than --longest 1e-06$' echo "$scaling"
+expect 0 '^dimension +10000 +64 +4 +2 +100 +102 .*skipped' echo "$scaling"
 expect 2 'points, width, depth, order, dimension' "$bench" scaling --axes length
 expect 2 '--longest' "$bench" scaling --longest -1
 expect 2 'base case: .*precision' "$bench" "${quick[@]}" --set precision=float16
@@ -131,8 +134,6 @@ for set in network.width=7 'network.depth = 2' 'network={width=7}' equation.0.po
     expect 2 "scaling: --set [^:]*: scaling chooses ${set%%[.= ]*}[.a-z0-9]* itself: .* file: pinn-bench --set" "$bench" "${quick[@]}" --set "$set"
 done
 expect 2 'chooses network.width itself: --axes width' "$bench" scaling --set network.width=7 -a width,depth
-expect 0 '^base +10000 +64 +4 +2 +2 ' "$bench" "${quick[@]}" --axes depth --longest 0.000001 --set network.activation=sin \
-    --set equation.0.resample=always --set network.fourier.features=8 --set train.0.steps=5 --set seed=1
 expect 2 '^cpu, base case: precision = "tf32"' "$bench" "${quick[@]}" --set precision=tf32
 expect 0 '^0$' sh -c "'$bench' ${quick[*]} --set precision=tf32 2>/dev/null | wc -c"
 timeout -s INT 1 "$bench" scaling --executors cpu >/dev/null 2>&1
