@@ -35,7 +35,8 @@ typedef struct pn_adam_arguments {
 
 /* reads: gradient [parameters] in `real`, squares float64 [squares], losses float64 [2][terms], rates, as `reduce` left them;
  * hyper, words, ring, loop, parameter, moments.
- * writes: parameter [parameters], moments [2][parameters] (m, then v), in `real`, if the step is done; words, ring float64 [ring_rows][PN_ROW_TERMS + terms + fields] (the row of words.rows, when one is due), loop
+ * writes: parameter [parameters], moments [2][parameters] (m, then v), in `real`, if the step is done; words, ring float64
+ * [ring_rows][PN_ROW_TERMS + terms + fields] (the row of words.rows, when one is due), loop
  */
 extern const pinn_operation pn_adam_operation;
 pinn_status pn_adam_cuda(const pinn_run *run);

@@ -41,6 +41,11 @@ typedef struct pn_problem {
     double *reference_error;    /* [fields]: the reference's own stated relative error, NaN when not stated */
 } pn_problem;
 
+/* What the evaluation set takes as it was read. */
+static inline size_t pn_evaluation_bytes(const pn_problem *problem) {
+    return (problem->coordinates + problem->fields) * problem->evaluation_points * sizeof(double);
+}
+
 /* Compiles all expressions of a config and checks what they mean together: faces exist, every term has a field, every field occurs,
  * dn() only on faces, reference file's shape, names unique ... All errors found in one run, as the thread's message (CONFIG). */
 pinn_status pn_problem_create(const pn_config *config, pn_problem **out);

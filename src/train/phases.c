@@ -80,7 +80,7 @@ size_t pn_phase_bytes(const pinn_training *training, size_t phase) {
     if (pinn_context_executor(training->context) != PINN_EXECUTOR_CPU) return bytes;
     pn_pass_get_cost(training->evaluation, &evaluation);
     bytes += size->beside + evaluation.beside_bytes;
-    bytes += (problem->coordinates + problem->fields) * problem->evaluation_points * sizeof(double);
+    bytes += pn_evaluation_bytes(problem);
     return bytes + 3 * training->network->parameters * pn_real_bytes(training->config->real);
 }
 

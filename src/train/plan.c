@@ -108,7 +108,7 @@ static size_t evaluation_bytes(const pinn_training *training) {
     pn_pass_get_cost(training->evaluation, &cost);
     return pinn_plane_bytes(training->evaluation_points) + pinn_plane_bytes(training->reference) +
            pinn_plane_bytes(pn_pass_fields(training->evaluation)) + cost.workspace_bytes +
-           (problem->coordinates + problem->fields) * problem->evaluation_points * sizeof(double);
+           pn_evaluation_bytes(problem);
 }
 
 /* The set with the most rows. */

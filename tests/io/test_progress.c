@@ -41,6 +41,18 @@ START_TEST(plain_lines) {
 }
 END_TEST
 
+/* The plain line of a state. The caller frees it. */
+static char *line_of(const pn_progress_state *shown) {
+    char *text = NULL;
+    size_t size = 0;
+    FILE *stream = open_memstream(&text, &size);
+    pn_progress *progress = pn_progress_create(stream, false);
+    pn_progress_update(progress, shown, true);
+    pn_progress_destroy(progress);
+    fclose(stream);
+    return text;
+}
+
 START_TEST(times_left) {
     static const struct {
         double rate;
@@ -48,15 +60,9 @@ START_TEST(times_left) {
     } cases[] = {
         {24000, "  24000 steps/s  1s left  rel"}, {2, "  2.0 steps/s  3h 20m left  rel"}, {0, "3.210e-03  rel"}, {NAN, "3.210e-03  rel"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        char *text = NULL;
-        size_t size = 0;
-        FILE *stream = open_memstream(&text, &size);
-        pn_progress *progress = pn_progress_create(stream, false);
         pn_progress_state other = state;
         other.steps_per_second = cases[i].rate;
-        pn_progress_update(progress, &other, true);
-        pn_progress_destroy(progress);
-        fclose(stream);
+        char *text = line_of(&other);
         ck_assert_msg(strstr(text, cases[i].left) != NULL, "%s", text);
         free(text);
     }
@@ -151,19 +157,13 @@ START_TEST(only_what_was_measured) {
                  {700, 500, 2e-3, second_error, "step 700/25000  loss 2.000e-03  relative L2 (step 500) v 5.68e-03  learning rate 2.00e-03\n"},
                  {500, 500, NAN, two_errors, "step 500/25000  relative L2 u 1.23e-03  v 5.68e-03\n"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        char *text = NULL;
-        size_t size = 0;
-        FILE *stream = open_memstream(&text, &size);
-        pn_progress *progress = pn_progress_create(stream, false);
         pn_progress_state other = state;
         other.step = cases[i].step;
         other.evaluated = cases[i].evaluated;
         other.loss = other.learning_rate = cases[i].measured;
         other.steps_per_second = 0;
         other.relative_l2 = cases[i].errors;
-        pn_progress_update(progress, &other, true);
-        pn_progress_destroy(progress);
-        fclose(stream);
+        char *text = line_of(&other);
         ck_assert_str_eq(text, cases[i].line);
         free(text);
     }

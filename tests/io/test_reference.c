@@ -23,6 +23,18 @@ static void fill_grid(double *coordinate, double *field, double *reference) {
     }
 }
 
+/* Of two fields without reference, title and step; `grid` may be NULL. All is borrowed. */
+static pn_solution solution_of(const size_t *grid, const double *coordinate, const double *field) {
+    return (pn_solution){.coordinates = 2,
+                         .fields = 2,
+                         .points = POINTS,
+                         .coordinate_name = coordinates,
+                         .field_name = fields,
+                         .grid = grid,
+                         .coordinate = coordinate,
+                         .field = field};
+}
+
 static pinn_status read_reference(const char *path, pn_reference *out) {
     return pn_reference_read(path, coordinates, lower, upper, 2, fields, 2, out);
 }
@@ -32,18 +44,11 @@ START_TEST(solutions_are_references) {
     const size_t grid[] = {NX, NT};
     double coordinate[2 * POINTS], field[2 * POINTS], reference[2 * POINTS], *column = NULL;
     fill_grid(coordinate, field, reference);
-    pn_solution s = {.coordinates = 2,
-                     .fields = 2,
-                     .points = POINTS,
-                     .coordinate_name = coordinates,
-                     .field_name = fields,
-                     .grid = _i ? grid : NULL,
-                     .coordinate = coordinate,
-                     .field = field,
-                     .reference = reference,
-                     .title = _i ? "heat" : NULL,
-                     .step = 1ull << 60,
-                     .seed = 7};
+    pn_solution s = solution_of(_i ? grid : NULL, coordinate, field);
+    s.reference = reference;
+    s.title = _i ? "heat" : NULL;
+    s.step = 1ull << 60;
+    s.seed = 7;
     ck_ok(pn_solution_write(path, &s));
     pn_reference r = {0};
     ck_ok(read_reference(path, &r));
@@ -75,15 +80,8 @@ START_TEST(equal_solutions_are_equal_files) {
     char *bytes[2];
     size_t length[2];
     fill_grid(coordinate, field, reference);
-    const pn_solution s = {.coordinates = 2,
-                           .fields = 2,
-                           .points = POINTS,
-                           .coordinate_name = coordinates,
-                           .field_name = fields,
-                           .grid = grid,
-                           .coordinate = coordinate,
-                           .field = field,
-                           .reference = reference};
+    pn_solution s = solution_of(grid, coordinate, field);
+    s.reference = reference;
     for (int i = 0; i < 2; i++) {
         char *stain = malloc(2 << 20);
         memset(stain, i ? 0xaa : 0x55, 2 << 20);
@@ -108,17 +106,10 @@ START_TEST(solutions_say_what_they_are) {
     fill_grid(coordinate, field, reference);
     for (int i = 0; i < LONG; i++) title[i] = "\xc3\xa4"[i % 2]; /* umlauts: the cut must not halve one */
     title[LONG] = 0;
-    pn_solution s = {.coordinates = 2,
-                     .fields = 2,
-                     .points = POINTS,
-                     .coordinate_name = coordinates,
-                     .field_name = fields,
-                     .grid = grid,
-                     .coordinate = coordinate,
-                     .field = field,
-                     .title = title,
-                     .step = 123,
-                     .seed = UINT64_MAX};
+    pn_solution s = solution_of(grid, coordinate, field);
+    s.title = title;
+    s.step = 123;
+    s.seed = UINT64_MAX;
     ck_ok(pn_solution_write(path, &s));
     pn_hdf5 file;
     uint64_t number = 0;
@@ -152,14 +143,7 @@ START_TEST(wrong_solutions_are_refused) {
     const size_t grid[] = {NX, NT + 1};
     double coordinate[2 * POINTS], field[2 * POINTS], reference[2 * POINTS];
     fill_grid(coordinate, field, reference);
-    pn_solution s = {.coordinates = 2,
-                     .fields = 2,
-                     .points = POINTS,
-                     .coordinate_name = coordinates,
-                     .field_name = fields,
-                     .grid = grid,
-                     .coordinate = coordinate,
-                     .field = field};
+    pn_solution s = solution_of(grid, coordinate, field);
     ck_assert_int_eq(pn_solution_write(in_directory("solution.h5"), &s), PINN_BAD_ARGUMENT);
     s.grid = NULL;
     s.points = 0;

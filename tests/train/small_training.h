@@ -5,9 +5,8 @@
 #include <hdf5.h>
 #include <math.h>
 
-#include "training_tools.h"
+#include "scratch.h"
 
-static char scratch[] = "/tmp/pinn-test-XXXXXX";
 static const char *device; /* "cpu" or "cuda" */
 
 static const char *const small[] = {"equation.0.points=130", "condition.0.points=20", "condition.1.points=20",

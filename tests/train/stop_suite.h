@@ -4,17 +4,10 @@
 #ifndef STOP_SUITE_H
 #define STOP_SUITE_H
 
+#include "scratch.h"
 #include "small_training.h"
 
 static const char quick[] = "train.0.learning_rate=2e-2"; /* the loss falls with ups and downs */
-
-static const char *in_scratch(const char *name) {
-    static char path[4][300];
-    static unsigned next;
-    char *text = path[next++ % 4];
-    snprintf(text, sizeof path[0], "%s/%s", scratch, name);
-    return text;
-}
 
 /* ---- the history ----------------------------------------------------------------------------------------------------------- */
 

@@ -4,25 +4,11 @@
 #include <sys/stat.h>
 
 #include "io/file.h"
-#include "training_tools.h"
-
-static char scratch[] = "/tmp/pinn-test-XXXXXX";
+#include "scratch.h"
 
 static const char *const small[] = {"equation.0.points=40", "condition.0.points=8", "condition.1.points=8", "network.width=8",
                                     "output.events=10",     "train.0.steps=20",     "stop.relative_l2=1e-9"};
 enum { SMALL = sizeof small / sizeof *small };
-
-static void make_scratch(void) { ck_assert_ptr_nonnull(mkdtemp(strcpy(scratch, "/tmp/pinn-test-XXXXXX"))); }
-
-static void remove_scratch(void) { remove_tree(scratch); }
-
-static const char *in_scratch(const char *name) {
-    static char path[64][256];
-    static unsigned next;
-    char *out = path[next++ % 64];
-    snprintf(out, sizeof path[0], "%s/%s", scratch, name);
-    return out;
-}
 
 static pinn_status create(const char *config, const char *directory, bool blow_up, bool resume, bool force, pinn_training **out) {
     const char *all[SMALL + 2] = {0};

@@ -1,4 +1,5 @@
 /* The kernels that a GPU would run for every config of configs/ and configs/bench/, compiled by NVRTC: no GPU is needed for that. */
+#include "notes.h"
 #include "training_tools.h"
 
 #ifdef PINN_HAVE_CUDA
@@ -140,14 +141,6 @@ START_TEST(a_pass_that_cannot_be_is_an_error) {
     }
 }
 END_TEST
-
-static char notes[2048];
-
-static void note(void *user, const char *line) {
-    (void)user;
-    strncat(notes, line, sizeof notes - strlen(notes) - 2);
-    strcat(notes, "\n");
-}
 
 /* What a GPU would do: its pass, with tiles or not, and why not. */
 static const struct {

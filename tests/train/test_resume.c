@@ -3,37 +3,18 @@
 #include <sys/stat.h>
 
 #include "io/file.h"
-#include "training_tools.h"
-
-static char scratch[] = "/tmp/pinn-test-XXXXXX";
+#include "notes.h"
+#include "scratch.h"
 
 /* Two phases with other points: on a CPU their sums are split into other numbers of groups. */
 static const char phases[] = "[domain]\nx = [0, 1]\n[fields]\nu = {}\n[[equation]]\nname = \"e\"\nresidual = \"u_x - 1\"\npoints = 8\n"
                              "[reference]\nu = \"x\"\n[network]\nwidth = 4\ndepth = 1\n[output]\nevents = 10\nevaluate = { points = [11] }\n"
                              "[[train]]\nsteps = 20\n[[train]]\nsteps = 20\npoints = { e = 4000 }\n";
 
-static char notes[4096];
-
-static void note(void *user, const char *line) {
-    (void)user;
-    const size_t length = strlen(notes);
-    snprintf(notes + length, sizeof notes - length, "%s\n", line);
-}
-
-static const char *in_scratch(const char *name) {
-    static char path[16][256];
-    static unsigned next;
-    char *out = path[next++ % 16];
-    snprintf(out, sizeof path[0], "%s/%s", scratch, name);
-    return out;
-}
-
-static void make_scratch(void) {
-    ck_assert_ptr_nonnull(mkdtemp(strcpy(scratch, "/tmp/pinn-test-XXXXXX")));
+static void begin(void) {
+    make_scratch();
     must(pn_file_write(in_scratch("phases.toml"), phases, strlen(phases)));
 }
-
-static void remove_scratch(void) { remove_tree(scratch); }
 
 /* A training of the problem in the directory `run`; `set` may be NULL. */
 static pinn_training *create(const char *set, bool resume) {
@@ -212,7 +193,7 @@ END_TEST
 int main(void) {
     Suite *suite = suite_create("resume");
     TCase *test = tcase_create("cpu");
-    tcase_add_checked_fixture(test, make_scratch, remove_scratch);
+    tcase_add_checked_fixture(test, begin, remove_scratch);
     tcase_set_timeout(test, 60);
     tcase_add_test(test, a_phase_with_other_points_is_no_other_machine);
     tcase_add_test(test, only_an_unexpected_build_is_told);

@@ -3,26 +3,19 @@
 
 #include "io/checkpoint.h"
 #include "io/file.h"
-#include "training_tools.h"
+#include "notes.h"
+#include "scratch.h"
 
 #define A "units 5, splits 2, keep shared, weights all"
 #define B "units 4, splits 4, keep device, weights one"
 
-static char scratch[] = "/tmp/pinn-test-XXXXXX", directory[64], notes[8192];
+static char directory[64];
 
-static void make_scratch(void) {
-    ck_assert_ptr_nonnull(mkdtemp(strcpy(scratch, "/tmp/pinn-test-XXXXXX")));
+static void begin(void) {
+    make_scratch();
     snprintf(directory, sizeof directory, "%s/run", scratch);
     unsetenv("PINN_TILES");
     *notes = '\0';
-}
-
-static void remove_scratch(void) { remove_tree(scratch); }
-
-static void note(void *user, const char *line) {
-    (void)user;
-    strncat(notes, line, sizeof notes - strlen(notes) - 2);
-    strcat(notes, "\n");
 }
 
 /* `tiles`: of --set, or NULL. */
@@ -236,7 +229,7 @@ int main(void) {
     Suite *suite = suite_create("tiles of a run");
     TCase *tests = tcase_create("cpu");
     tcase_set_timeout(tests, 60);
-    tcase_add_checked_fixture(tests, make_scratch, remove_scratch);
+    tcase_add_checked_fixture(tests, begin, remove_scratch);
     tcase_add_test(tests, a_run_keeps_what_it_was_given);
     tcase_add_test(tests, auto_is_a_choice_too);
     tcase_add_test(tests, a_cpu_keeps_layered_whatever_the_pass);

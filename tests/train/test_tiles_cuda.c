@@ -1,22 +1,7 @@
 /* Tiles of a GPU's network pass: what is given is used or refused, a run keeps and repeats its own, tuning measures them. Needs a GPU. */
 #include "io/checkpoint.h"
-#include "training_tools.h"
-
-static char scratch[] = "/tmp/pinn-test-XXXXXX", notes[8192];
-
-static const char *in_scratch(const char *name) {
-    static char path[16][256];
-    static unsigned next;
-    char *out = path[next++ % 16];
-    snprintf(out, sizeof path[0], "%s/%s", scratch, name);
-    return out;
-}
-
-static void note(void *user, const char *line) {
-    (void)user;
-    strncat(notes, line, sizeof notes - strlen(notes) - 2);
-    strcat(notes, "\n");
-}
+#include "notes.h"
+#include "scratch.h"
 
 /* burgers.toml, made small; `more`: further assignments, NULL-terminated. */
 static pinn_status create(const char *const *more, const char *tiles, const char *directory, bool resume, pinn_training **out) {
